@@ -1,0 +1,145 @@
+// What the suite's kernels share: wide loads and stores with guarded ends, and reductions over a
+// warp and over a block.
+//
+// A thread owns the same few neighbouring elements of every tile whether it moves them in one wide
+// access or one by one, so the order of a sum depends on the shape alone, never on an alignment.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <stdint.h>
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+// Elements in one 16-byte access.
+template <typename T>
+constexpr unsigned kWide = 16 / sizeof(T);
+
+// N neighbouring elements, widened to fp32.
+template <unsigned N>
+struct Pack {
+    float at[N];
+};
+
+__device__ inline float negative_infinity() { return __int_as_float(0xff800000); }
+
+// NaN if either side is NaN; fmaxf would drop it.
+__device__ inline float max_nan(float a, float b) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
+__device__ inline unsigned lane_index() { return threadIdx.x % kWarp; }
+__device__ inline unsigned warp_index() { return threadIdx.x / kWarp; }
+
+// Row `row` of a matrix of `cols` columns; the product may pass 2^31.
+template <typename T>
+__device__ inline T* row_start(T* matrix, unsigned row, unsigned cols) {
+    return matrix + static_cast<int64_t>(row) * cols;
+}
+
+// Whether every row of `cols` elements starts on a boundary of `bytes` bytes.
+template <typename T>
+__device__ inline bool rows_aligned(const T* matrix, unsigned cols, unsigned bytes) {
+    return reinterpret_cast<uintptr_t>(matrix) % bytes == 0 && cols * sizeof(T) % bytes == 0;
+}
+
+__device__ inline float widen(float value) { return value; }
+__device__ inline float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+
+__device__ inline void narrow(float value, float* to) { *to = value; }
+__device__ inline void narrow(float value, __nv_bfloat16* to) { *to = __float2bfloat16_rn(value); }
+
+__device__ inline Pack<4> load_wide(const float* from) {
+    const float4 raw = *reinterpret_cast<const float4*>(from);
+    return {raw.x, raw.y, raw.z, raw.w};
+}
+
+__device__ inline Pack<8> load_wide(const __nv_bfloat16* from) {
+    const uint4 raw = *reinterpret_cast<const uint4*>(from);
+    const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
+    Pack<8> pack;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        pack.at[2 * i] = __uint_as_float(words[i] << 16);
+        pack.at[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    }
+    return pack;
+}
+
+// Elements `first` up to `first + N` of a row; those past its end read as `fill`.
+template <unsigned N, typename T>
+__device__ inline Pack<N> load_guarded(const T* row, unsigned first, unsigned cols, float fill) {
+    Pack<N> pack;
+#pragma unroll
+    for (unsigned i = 0; i < N; ++i) {
+        pack.at[i] = first + i < cols ? widen(row[first + i]) : fill;
+    }
+    return pack;
+}
+
+// As load_guarded, in one access where the rows are aligned: `cols` is then a multiple of the
+// width, so a pack that starts inside the row ends inside it.
+template <typename T>
+__device__ inline Pack<kWide<T>> load(const T* row, unsigned first, unsigned cols, bool aligned,
+                                      float fill) {
+    return aligned ? load_wide(row + first) : load_guarded<kWide<T>>(row, first, cols, fill);
+}
+
+__device__ inline void store_wide(const Pack<4>& pack, float* to) {
+    *reinterpret_cast<float4*>(to) =
+        make_float4(pack.at[0], pack.at[1], pack.at[2], pack.at[3]);
+}
+
+__device__ inline void store_wide(const Pack<4>& pack, __nv_bfloat16* to) {
+    const __nv_bfloat162 low = __floats2bfloat162_rn(pack.at[0], pack.at[1]);
+    const __nv_bfloat162 high = __floats2bfloat162_rn(pack.at[2], pack.at[3]);
+    *reinterpret_cast<uint2*>(to) = make_uint2(reinterpret_cast<const unsigned&>(low),
+                                               reinterpret_cast<const unsigned&>(high));
+}
+
+// Four elements of a row, in one access where the rows are aligned; none past its end.
+template <typename T>
+__device__ inline void store(const Pack<4>& pack, T* row, unsigned first, unsigned cols,
+                             bool aligned) {
+    if (aligned) {
+        store_wide(pack, row + first);
+        return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) {
+        if (first + i < cols) narrow(pack.at[i], row + first + i);
+    }
+}
+
+struct Sum {
+    __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+struct Max {
+    __device__ float operator()(float a, float b) const { return max_nan(a, b); }
+};
+
+// Folds a value over groups of `Width` lanes; every lane of a group gets the group's result.
+template <int Width, typename T, typename Op>
+__device__ inline T lanes_reduce(T value, Op op) {
+#pragma unroll
+    for (int offset = Width / 2; offset > 0; offset /= 2) {
+        value = op(value, __shfl_xor_sync(kAllLanes, value, offset));
+    }
+    return value;
+}
+
+// Folds a value over a block of `Threads`; every thread gets the result. May be called repeatedly.
+template <int Threads, typename T, typename Op>
+__device__ inline T block_reduce(T value, Op op) {
+    constexpr int kWarps = Threads / kWarp;
+    __shared__ T partial[kWarps];
+    value = lanes_reduce<kWarp>(value, op);
+    if (lane_index() == 0) partial[warp_index()] = value;
+    __syncthreads();
+    value = lanes_reduce<kWarps>(partial[lane_index() % kWarps], op);
+    __syncthreads();  // Before the next call overwrites the partials.
+    return value;
+}
