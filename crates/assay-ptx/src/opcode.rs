@@ -1,0 +1,53 @@
+//! A decoded opcode: base x types x spaces x an order-free set of modifiers.
+//!
+//! `atom.global.gpu.acq_rel.add.f32` and `atom.acq_rel.gpu.global.add.f32` decode to the same
+//! parts and differ only in [`Opcode::text`]. What depends on order stays in order: types (`cvt`
+//! has destination then source), spaces (`cp.async.ca.shared.global`: destination then source) and
+//! matrix layouts (`mma ... .row.col`: A then B).
+
+pub use crate::base::Base;
+pub use crate::modifier::{Modifier, Modifiers};
+pub use crate::types::{Layout, Shape, StateSpace, Type};
+
+/// A decoded opcode. Instructions of one spelling share one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opcode {
+    /// The operation.
+    pub base: Base,
+    /// The types in the order written; usually destination first.
+    pub types: Vec<Type>,
+    /// The state spaces in the order written; empty is generic. Destination first.
+    pub spaces: Vec<StateSpace>,
+    /// The matrix shape, such as `m16n8k16`.
+    pub shape: Option<Shape>,
+    /// Matrix layouts in the order written: A then B for `mma`, one for `wmma.load`.
+    pub layouts: Vec<Layout>,
+    /// Components moved at once: 1, or 2, 4, 8 for `.v2`, `.v4`, `.v8`.
+    pub vector: u8,
+    /// Everything else.
+    pub modifiers: Modifiers,
+    /// The spelling in the source, such as `ld.global.v4.f32`.
+    pub text: String,
+}
+
+impl Opcode {
+    /// Whether a modifier is written.
+    pub fn has(&self, modifier: Modifier) -> bool {
+        self.modifiers.has(modifier)
+    }
+
+    /// The first type, if any: the destination's, or the only one.
+    pub fn ty(&self) -> Option<Type> {
+        self.types.first().copied()
+    }
+
+    /// The last type, if any: the source's where there are two.
+    pub fn source_type(&self) -> Option<Type> {
+        self.types.last().copied()
+    }
+
+    /// The first state space; [`StateSpace::Generic`] when none is written.
+    pub fn space(&self) -> StateSpace {
+        self.spaces.first().copied().unwrap_or(StateSpace::Generic)
+    }
+}
