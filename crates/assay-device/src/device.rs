@@ -1,0 +1,313 @@
+//! The trait that every machine behind this crate implements.
+
+use crate::buffer::{Allocation, GuardDamage};
+use crate::error::DeviceError;
+use crate::facts::{DeviceFacts, KernelFacts};
+use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
+use crate::launch::{Launch, LaunchReport};
+
+/// Code for a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Image {
+    /// PTX text.
+    Ptx {
+        /// What messages call it: `row_sum.ptx`.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// An NVIDIA ELF image for one architecture.
+    Cubin(Vec<u8>),
+    /// An NVIDIA container of images.
+    Fatbin(Vec<u8>),
+}
+
+impl Image {
+    /// PTX text with the name that messages give it.
+    pub fn ptx(name: impl Into<String>, text: impl Into<String>) -> Image {
+        Image::Ptx { name: name.into(), text: text.into() }
+    }
+
+    /// What messages call the image.
+    pub fn name(&self) -> &str {
+        match self {
+            Image::Ptx { name, .. } => name,
+            Image::Cubin(_) => "cubin",
+            Image::Fatbin(_) => "fatbin",
+        }
+    }
+}
+
+/// A machine that loads images, holds buffers and launches kernels.
+///
+/// A launch may return before the kernel has finished: only [`Device::synchronize`] and
+/// [`Device::read`] say that it went well. Both wait for everything launched before them, on all
+/// streams. After an error whose [`DeviceError::poisons_device`] holds, every call answers
+/// [`DeviceError::Lost`].
+///
+/// A device may move to another thread. All its resources go with it when it is dropped.
+pub trait Device: Send {
+    /// Name, limits and sizes.
+    fn facts(&self) -> &DeviceFacts;
+
+    /// Loads an image.
+    ///
+    /// # Errors
+    /// [`DeviceError::ModuleRejected`] with the line where it is known,
+    /// [`DeviceError::Unsupported`] for a kind of image that the device never runs.
+    fn load(&mut self, image: &Image) -> Result<ModuleId, DeviceError>;
+
+    /// Forgets a module. Captured graphs that use it stay usable.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`].
+    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError>;
+
+    /// What the device says about a kernel.
+    ///
+    /// # Errors
+    /// [`DeviceError::KernelNotFound`] with the names that there are,
+    /// [`DeviceError::UnknownHandle`].
+    fn kernel_facts(&mut self, module: ModuleId, symbol: &str) -> Result<KernelFacts, DeviceError>;
+
+    /// Allocates a poisoned buffer between two guards (see [`crate::buffer`]).
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`], [`DeviceError::InvalidRequest`].
+    fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError>;
+
+    /// Gives a buffer back.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`], for a second time too.
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError>;
+
+    /// Copies bytes into a buffer, after everything launched so far.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`], [`DeviceError::UnknownHandle`], and the faults of earlier
+    /// launches.
+    fn write(&mut self, buffer: BufferId, offset: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Copies bytes out of a buffer, after everything launched so far.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn read(&mut self, buffer: BufferId, offset: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// The device address of a buffer's first byte.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`].
+    fn address(&self, buffer: BufferId) -> Result<u64, DeviceError>;
+
+    /// Looks for bytes around a buffer that a kernel changed. `None` says that both guards are
+    /// whole. A device that faults on the write itself never finds any.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`], and the faults of earlier launches.
+    fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError>;
+
+    /// Checks and starts a launch.
+    ///
+    /// # Errors
+    /// [`DeviceError::InvalidLaunch`] before anything runs, [`DeviceError::KernelNotFound`],
+    /// [`DeviceError::UnknownHandle`], [`DeviceError::OutOfRange`] for an argument past its
+    /// buffer's end, and on a device that runs it at once the kernel's own
+    /// [`DeviceError::Fault`] or [`DeviceError::Unsupported`].
+    fn launch(
+        &mut self,
+        stream: StreamId,
+        launch: &Launch<'_>,
+    ) -> Result<LaunchReport, DeviceError>;
+
+    /// Waits for everything.
+    ///
+    /// # Errors
+    /// The faults of earlier launches.
+    fn synchronize(&mut self) -> Result<(), DeviceError>;
+
+    /// Starts unrelated work beside the next launches, so that their blocks meet other
+    /// conditions: kind 0 none, 1 occupied multiprocessors, 2 memory traffic, 3 both, and on
+    /// from there with other sizes. Call it right before a launch. A device whose schedule can be
+    /// chosen needs none and does nothing.
+    ///
+    /// # Errors
+    /// The faults of earlier launches.
+    fn perturb(&mut self, kind: u32) -> Result<(), DeviceError> {
+        let _ = kind;
+        Ok(())
+    }
+
+    /// Creates a stream.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`].
+    fn create_stream(&mut self) -> Result<StreamId, DeviceError> {
+        unsupported("streams")
+    }
+
+    /// Destroys a stream, after its work. [`StreamId::DEFAULT`] stays.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`], [`DeviceError::InvalidRequest`] for the default stream.
+    fn destroy_stream(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        let _ = stream;
+        unsupported("streams")
+    }
+
+    /// Creates an event.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`].
+    fn create_event(&mut self) -> Result<EventId, DeviceError> {
+        unsupported("events")
+    }
+
+    /// Destroys an event.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`].
+    fn destroy_event(&mut self, event: EventId) -> Result<(), DeviceError> {
+        let _ = event;
+        unsupported("events")
+    }
+
+    /// Puts an event behind what is in a stream now.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`].
+    fn record_event(&mut self, event: EventId, stream: StreamId) -> Result<(), DeviceError> {
+        let _ = (event, stream);
+        unsupported("events")
+    }
+
+    /// Waits for both events and says how long after `start` the device reached `end`, in
+    /// nanoseconds, to the resolution of the device's clock (about 500 on NVIDIA GPUs).
+    ///
+    /// # Errors
+    /// [`DeviceError::InvalidRequest`] for an event that was not recorded,
+    /// [`DeviceError::UnknownHandle`], and the faults of earlier launches.
+    fn elapsed_ns(&mut self, start: EventId, end: EventId) -> Result<u64, DeviceError> {
+        let _ = (start, end);
+        unsupported("events")
+    }
+
+    /// From now on launches on the stream are captured instead of run. Until
+    /// [`Device::end_capture`] nothing but launches is allowed.
+    ///
+    /// # Errors
+    /// [`DeviceError::InvalidRequest`] if a capture is under way, [`DeviceError::Unsupported`].
+    fn begin_capture(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        let _ = stream;
+        unsupported("graphs")
+    }
+
+    /// Ends the capture and makes a graph of it.
+    ///
+    /// # Errors
+    /// [`DeviceError::InvalidRequest`] if no capture is under way on the stream.
+    fn end_capture(&mut self, stream: StreamId) -> Result<GraphId, DeviceError> {
+        let _ = stream;
+        unsupported("graphs")
+    }
+
+    /// Runs a graph's launches again.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`], and on a device that runs it at once the kernels' faults.
+    fn launch_graph(&mut self, graph: GraphId, stream: StreamId) -> Result<(), DeviceError> {
+        let _ = (graph, stream);
+        unsupported("graphs")
+    }
+
+    /// Destroys a graph.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`].
+    fn destroy_graph(&mut self, graph: GraphId) -> Result<(), DeviceError> {
+        let _ = graph;
+        unsupported("graphs")
+    }
+}
+
+fn unsupported<T>(what: &str) -> Result<T, DeviceError> {
+    Err(DeviceError::Unsupported { what: what.to_string() })
+}
+
+/// A boxed device is a device, so that wrappers take [`crate::open`]'s answer.
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn facts(&self) -> &DeviceFacts {
+        (**self).facts()
+    }
+    fn load(&mut self, image: &Image) -> Result<ModuleId, DeviceError> {
+        (**self).load(image)
+    }
+    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {
+        (**self).unload(module)
+    }
+    fn kernel_facts(&mut self, module: ModuleId, symbol: &str) -> Result<KernelFacts, DeviceError> {
+        (**self).kernel_facts(module, symbol)
+    }
+    fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError> {
+        (**self).allocate(allocation)
+    }
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
+        (**self).free(buffer)
+    }
+    fn write(&mut self, buffer: BufferId, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        (**self).write(buffer, offset, bytes)
+    }
+    fn read(&mut self, buffer: BufferId, offset: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        (**self).read(buffer, offset, bytes)
+    }
+    fn address(&self, buffer: BufferId) -> Result<u64, DeviceError> {
+        (**self).address(buffer)
+    }
+    fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError> {
+        (**self).guard_damage(buffer)
+    }
+    fn launch(
+        &mut self,
+        stream: StreamId,
+        launch: &Launch<'_>,
+    ) -> Result<LaunchReport, DeviceError> {
+        (**self).launch(stream, launch)
+    }
+    fn synchronize(&mut self) -> Result<(), DeviceError> {
+        (**self).synchronize()
+    }
+    fn perturb(&mut self, kind: u32) -> Result<(), DeviceError> {
+        (**self).perturb(kind)
+    }
+    fn create_stream(&mut self) -> Result<StreamId, DeviceError> {
+        (**self).create_stream()
+    }
+    fn destroy_stream(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        (**self).destroy_stream(stream)
+    }
+    fn create_event(&mut self) -> Result<EventId, DeviceError> {
+        (**self).create_event()
+    }
+    fn destroy_event(&mut self, event: EventId) -> Result<(), DeviceError> {
+        (**self).destroy_event(event)
+    }
+    fn record_event(&mut self, event: EventId, stream: StreamId) -> Result<(), DeviceError> {
+        (**self).record_event(event, stream)
+    }
+    fn elapsed_ns(&mut self, start: EventId, end: EventId) -> Result<u64, DeviceError> {
+        (**self).elapsed_ns(start, end)
+    }
+    fn begin_capture(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        (**self).begin_capture(stream)
+    }
+    fn end_capture(&mut self, stream: StreamId) -> Result<GraphId, DeviceError> {
+        (**self).end_capture(stream)
+    }
+    fn launch_graph(&mut self, graph: GraphId, stream: StreamId) -> Result<(), DeviceError> {
+        (**self).launch_graph(graph, stream)
+    }
+    fn destroy_graph(&mut self, graph: GraphId) -> Result<(), DeviceError> {
+        (**self).destroy_graph(graph)
+    }
+}

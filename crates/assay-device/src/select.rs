@@ -1,0 +1,38 @@
+//! Finds a device by its name, and says which there are.
+
+use crate::device::Device;
+use crate::error::DeviceError;
+use crate::facts::DeviceFacts;
+
+/// Opens a device by name: `emulator`, `emulator:sm_90`, `cuda` (the first GPU) or `cuda:1`.
+/// Emulated devices are cheap: open one for every thread.
+///
+/// # Errors
+/// [`DeviceError::NoSuchDevice`] for a name or number that there is not, and for `cuda`
+/// [`DeviceError::DriverMissing`], [`DeviceError::DriverTooOld`] or
+/// [`DeviceError::SymbolMissing`].
+pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
+    Err(unknown(name))
+}
+
+/// A device, or a backend without any, as [`discover`] found it.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    /// The name for [`open`].
+    pub name: String,
+    /// What the device says of itself, or why it cannot be used.
+    pub status: Result<DeviceFacts, DeviceError>,
+}
+
+/// Looks at every backend. Starts nothing on any device.
+pub fn discover() -> Vec<Discovery> {
+    Vec::new()
+}
+
+fn unknown(name: &str) -> DeviceError {
+    DeviceError::NoSuchDevice {
+        wanted: format!("named \"{name}\""),
+        available: vec!["emulator".into(), "cuda:0".into()],
+        hint: Some("use emulator, or cuda:N for the GPU of number N".to_string()),
+    }
+}
