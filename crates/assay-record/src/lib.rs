@@ -1,1 +1,27 @@
-//! assay-record
+//! The nouns that Assay stores and passes on: case, evidence, gate result, report.
+//!
+//! Everything here is plain data. A [`CaseName`] holds all that is needed to run a case again and
+//! is its own repro command; a [`Report`] is what `--json` writes and a later version reads back.
+//! How any of it is made is not known here.
+//!
+//! # Versions
+//!
+//! A stored record carries `schema`. Within one schema, keys may be added and readers ignore those
+//! that they do not know. Anything else (a removed key, a new word for an outcome) raises
+//! [`SCHEMA`], and an older reader says that the record is newer than itself.
+
+mod case;
+mod exit;
+mod gate;
+mod number;
+mod outcome;
+mod report;
+
+pub use case::{CaseName, CaseNameError};
+pub use exit::ExitCode;
+pub use gate::{Gate, UnknownGate};
+pub use number::Number;
+pub use outcome::Outcome;
+pub use report::{
+    DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Summary,
+};
