@@ -39,10 +39,11 @@ __device__ inline T* row_start(T* matrix, unsigned row, unsigned cols) {
     return matrix + static_cast<int64_t>(row) * cols;
 }
 
-// Whether every row of `cols` elements starts on a boundary of `bytes` bytes.
-template <typename T>
-__device__ inline bool rows_aligned(const T* matrix, unsigned cols, unsigned bytes) {
-    return reinterpret_cast<uintptr_t>(matrix) % bytes == 0 && cols * sizeof(T) % bytes == 0;
+// Whether packs of N elements can move in wide accesses in every row of `cols` elements.
+template <unsigned N, typename T>
+__device__ inline bool rows_aligned(const T* matrix, unsigned cols) {
+    constexpr unsigned kBytes = N * sizeof(T) < 16 ? N * sizeof(T) : 16;
+    return reinterpret_cast<uintptr_t>(matrix) % kBytes == 0 && cols % N == 0;
 }
 
 __device__ inline float widen(float value) { return value; }
@@ -79,12 +80,22 @@ __device__ inline Pack<N> load_guarded(const T* row, unsigned first, unsigned co
     return pack;
 }
 
-// As load_guarded, in one access where the rows are aligned: `cols` is then a multiple of the
-// width, so a pack that starts inside the row ends inside it.
-template <typename T>
-__device__ inline Pack<kWide<T>> load(const T* row, unsigned first, unsigned cols, bool aligned,
-                                      float fill) {
-    return aligned ? load_wide(row + first) : load_guarded<kWide<T>>(row, first, cols, fill);
+// As load_guarded, in wide accesses where the rows are aligned: `cols` is then a multiple of N, so
+// that a pack which starts inside the row ends inside it.
+template <unsigned N, typename T>
+__device__ inline Pack<N> load(const T* row, unsigned first, unsigned cols, bool aligned,
+                               float fill) {
+    constexpr unsigned kStep = kWide<T>;
+    static_assert(N % kStep == 0, "a pack is a whole number of wide accesses");
+    if (!aligned) return load_guarded<N>(row, first, cols, fill);
+    Pack<N> pack;
+#pragma unroll
+    for (unsigned i = 0; i < N; i += kStep) {
+        const Pack<kStep> part = load_wide(row + first + i);
+#pragma unroll
+        for (unsigned j = 0; j < kStep; ++j) pack.at[i + j] = part.at[j];
+    }
+    return pack;
 }
 
 __device__ inline void store_wide(const Pack<4>& pack, float* to) {
@@ -119,6 +130,7 @@ struct Sum {
 
 struct Max {
     __device__ float operator()(float a, float b) const { return max_nan(a, b); }
+    __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return a > b ? a : b; }
 };
 
 // Folds a value over groups of `Width` lanes; every lane of a group gets the group's result.

@@ -8,11 +8,11 @@ row_sum_f32(const float* __restrict__ x, float* __restrict__ y, unsigned rows, u
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
     const float* values = row_start(x, row, cols);
-    const bool aligned = rows_aligned(x, cols, 16);
+    const bool aligned = rows_aligned<4>(x, cols);
 
     float sum = 0.0f;
     for (unsigned c = threadIdx.x * 4; c < cols; c += kThreads * 4) {
-        const Pack<4> pack = load(values, c, cols, aligned, 0.0f);
+        const Pack<4> pack = load<4>(values, c, cols, aligned, 0.0f);
 #pragma unroll
         for (int i = 0; i < 4; ++i) sum += pack.at[i];
     }

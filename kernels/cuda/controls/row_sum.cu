@@ -7,7 +7,7 @@ constexpr int kThreads = 256;
 __device__ static float sum_of_row(const float* values, unsigned cols, bool aligned) {
     float sum = 0.0f;
     for (unsigned c = threadIdx.x * 4; c < cols; c += kThreads * 4) {
-        const Pack<4> pack = load(values, c, cols, aligned, 0.0f);
+        const Pack<4> pack = load<4>(values, c, cols, aligned, 0.0f);
 #pragma unroll
         for (int i = 0; i < 4; ++i) sum += pack.at[i];
     }
@@ -37,7 +37,7 @@ row_sum_writes_input_f32(float* x, float* __restrict__ y, unsigned rows, unsigne
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
     float* values = row_start(x, row, cols);
-    const float sum = sum_of_row(values, cols, rows_aligned(x, cols, 16));
+    const float sum = sum_of_row(values, cols, rows_aligned<4>(x, cols));
     if (threadIdx.x == 0) y[row] = values[0] = sum;
 }
 
@@ -47,7 +47,7 @@ row_sum_unwritten_f32(const float* __restrict__ x, float* __restrict__ y, unsign
                       unsigned cols) {
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
-    const float sum = sum_of_row(row_start(x, row, cols), cols, rows_aligned(x, cols, 16));
+    const float sum = sum_of_row(row_start(x, row, cols), cols, rows_aligned<4>(x, cols));
     if (threadIdx.x == 0 && row + 1 < rows) y[row] = sum;
 }
 
@@ -57,7 +57,7 @@ row_sum_past_end_f32(const float* __restrict__ x, float* __restrict__ y, unsigne
                      unsigned cols) {
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
-    const float sum = sum_of_row(row_start(x, row, cols), cols, rows_aligned(x, cols, 16));
+    const float sum = sum_of_row(row_start(x, row, cols), cols, rows_aligned<4>(x, cols));
     if (threadIdx.x != 0) return;
     y[row] = sum;
     if (row + 1 == rows) y[rows] = sum;
