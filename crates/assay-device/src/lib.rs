@@ -3,7 +3,7 @@
 //! | name for [`open`] | backend | what it is |
 //! |---|---|---|
 //! | `emulator`, `emulator:sm_90` | emulator | PTX on this computer's own cores, no GPU needed |
-//! | `cuda`, `cuda:1` | cuda | an NVIDIA GPU, its driver loaded when asked for |
+//! | `cuda`, `cuda:1` | [`cuda`] | an NVIDIA GPU, its driver loaded when asked for |
 //!
 //! A missing driver, an old one, a GPU that is not there, a launch that cannot be, a kernel that
 //! faults: each is a [`DeviceError`], a value with a hint, never a panic. [`discover`] says what
@@ -44,6 +44,7 @@
 
 pub mod buffer;
 pub mod check;
+pub mod cuda;
 mod device;
 mod error;
 mod facts;

@@ -1,5 +1,6 @@
 //! Finds a device by its name, and says which there are.
 
+use crate::cuda::{self, CudaDevice};
 use crate::device::Device;
 use crate::error::DeviceError;
 use crate::facts::DeviceFacts;
@@ -12,7 +13,14 @@ use crate::facts::DeviceFacts;
 /// [`DeviceError::DriverMissing`], [`DeviceError::DriverTooOld`] or
 /// [`DeviceError::SymbolMissing`].
 pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
-    Err(unknown(name))
+    match name.split_once(':') {
+        None if name == "cuda" => Ok(Box::new(CudaDevice::open(0)?)),
+        Some(("cuda", ordinal)) => {
+            let ordinal = ordinal.parse().map_err(|_| unknown(name))?;
+            Ok(Box::new(CudaDevice::open(ordinal)?))
+        }
+        _ => Err(unknown(name)),
+    }
 }
 
 /// A device, or a backend without any, as [`discover`] found it.
@@ -26,7 +34,14 @@ pub struct Discovery {
 
 /// Looks at every backend. Starts nothing on any device.
 pub fn discover() -> Vec<Discovery> {
-    Vec::new()
+    match cuda::describe() {
+        Ok(devices) => devices
+            .into_iter()
+            .enumerate()
+            .map(|(n, facts)| Discovery { name: format!("cuda:{n}"), status: Ok(facts) })
+            .collect(),
+        Err(error) => vec![Discovery { name: "cuda".to_string(), status: Err(error) }],
+    }
 }
 
 fn unknown(name: &str) -> DeviceError {

@@ -1,0 +1,46 @@
+//! NVIDIA GPUs through the driver's own interface, loaded at run time.
+//!
+//! Nothing of CUDA is needed to build, and its absence is a value: [`CudaDevice::open`] and
+//! [`describe`] answer [`DeviceError::DriverMissing`], [`DeviceError::DriverTooOld`],
+//! [`DeviceError::SymbolMissing`] or [`DeviceError::NoSuchDevice`]. Only the driver is called
+//! (`libcuda.so.1`, `nvcuda.dll`); PTX is compiled by the driver's own compiler, whose log becomes
+//! part of [`DeviceError::ModuleRejected`].
+//!
+//! Each [`CudaDevice`] has a context of its own, so that one that dies takes no other with it.
+//! After a fault that kills the context every call answers [`DeviceError::Lost`]. A kernel that
+//! never ends blocks the call that waits for it: run it in a process that can be ended.
+//!
+//! The names and numbers in here are those of NVIDIA's CUDA Driver API reference.
+
+#![expect(
+    unsafe_code,
+    reason = "every call into the driver is a foreign one; the rest of the crate has none"
+)]
+
+mod api;
+mod context;
+mod device;
+mod driver;
+mod graph;
+mod image;
+mod memory;
+mod module;
+mod perturb;
+mod status;
+
+pub use api::REQUIRED_FUNCTIONS;
+pub use device::CudaDevice;
+pub use driver::OLDEST_VERSION;
+
+use crate::error::DeviceError;
+use crate::facts::DeviceFacts;
+use driver::Driver;
+
+/// What there is to know about every NVIDIA GPU without starting any, in the driver's order.
+///
+/// # Errors
+/// As [`CudaDevice::open`], when there is no usable driver.
+pub fn describe() -> Result<Vec<DeviceFacts>, DeviceError> {
+    let driver = Driver::shared()?;
+    (0..driver.device_count()?).map(|ordinal| driver.facts(ordinal)).collect()
+}
