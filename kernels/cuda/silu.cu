@@ -9,7 +9,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 silu_f32(const float* __restrict__ x, float* __restrict__ y, unsigned count) {
     const unsigned first = (blockIdx.x * kThreads + threadIdx.x) * 4;
     if (first >= count) return;
-    const bool aligned = rows_aligned<4>(x, count) && rows_aligned<4>(y, count);
+    // Only the last four can be cut short; all others are a row of four.
+    const bool whole = count - first >= 4;
+    const bool aligned = whole && rows_aligned<4>(x, 4) && rows_aligned<4>(y, 4);
     Pack<4> pack = load<4>(x, first, count, aligned, 0.0f);
 #pragma unroll
     for (int i = 0; i < 4; ++i) pack.at[i] = silu(pack.at[i]);
