@@ -1,0 +1,53 @@
+//! A formula: its text and its statements.
+
+use crate::ast::Statement;
+use crate::error::FormulaError;
+use crate::{families, parse};
+
+/// What a kernel computes, in real numbers.
+///
+/// See the crate's documentation for the language.
+#[derive(Clone, Debug)]
+pub struct Formula {
+    text: String,
+    statements: Vec<Statement>,
+}
+
+impl Formula {
+    /// Reads a formula.
+    ///
+    /// # Errors
+    /// When the text is no formula; the error points at the place.
+    pub fn parse(text: &str) -> Result<Self, FormulaError> {
+        Ok(Self { text: text.to_owned(), statements: parse::statements(text)? })
+    }
+
+    /// The formula of a named family, such as `rows.softmax`; none if there is no such family.
+    #[must_use]
+    pub fn family(name: &str) -> Option<Self> {
+        families::text(name).and_then(|text| Self::parse(text).ok())
+    }
+
+    /// The names of all families.
+    #[must_use]
+    pub fn family_names() -> Vec<&'static str> {
+        families::FAMILIES.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The text it was read from.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The formula written in one standard way, a statement a line.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let lines: Vec<String> = self.statements.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    }
+
+    pub(crate) fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+}
