@@ -1,18 +1,39 @@
 //! One entry for people and CI: `cargo xtask <command>`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
+mod ci;
 mod kernels;
+mod tidy;
 mod toolchain;
 
 use std::process::ExitCode;
 
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  ci                     install what the tests need, then run every check there is
+  tidy                   check the rules of the code and the invariants of ARCHITECTURE.md
+  toolchain [--triton | --all]
+                         install the pinned compilers into .toolchain/
+  kernels [--check]      regenerate the suite's PTX, or report where it differs";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.split_first() {
-        Some((command, rest)) if command == "toolchain" => toolchain::command(rest),
-        Some((command, rest)) if command == "kernels" => kernels::command(rest),
+    let Some((command, rest)) = arguments.split_first() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(toolchain::EXIT_REQUEST);
+    };
+    match command.as_str() {
+        "ci" => ci::command(rest),
+        "tidy" => tidy::command(rest),
+        "toolchain" => toolchain::command(rest),
+        "kernels" => kernels::command(rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
         _ => {
-            eprintln!("usage: cargo xtask (toolchain | kernels) [options]");
+            eprintln!("error: there is no command `{command}`\n\n{USAGE}");
             ExitCode::from(toolchain::EXIT_REQUEST)
         }
     }
