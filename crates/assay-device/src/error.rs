@@ -142,6 +142,7 @@ impl DeviceError {
             DeviceError::DriverMissing { hint, .. }
             | DeviceError::InvalidLaunch { hint, .. }
             | DeviceError::InvalidRequest { hint, .. } => Some(hint.clone()),
+            DeviceError::Fault(KernelFault { hint: Some(hint), .. }) => Some(hint.clone()),
             DeviceError::NoSuchDevice { available, hint, .. } => {
                 hint.clone().or_else(|| Some(format!("available: {}", listing(available))))
             }
@@ -199,6 +200,8 @@ pub struct KernelFault {
     pub description: String,
     /// Where: `row_sum.ptx:41`. A GPU does not tell.
     pub place: Option<String>,
+    /// What to look at next, where the device knows.
+    pub hint: Option<String>,
     /// Whether the device is dead after it.
     pub lost_context: bool,
 }

@@ -7,7 +7,7 @@
 //!
 //! A missing driver, an old one, a GPU that is not there, a launch that cannot be, a kernel that
 //! faults: each is a [`DeviceError`], a value with a hint, never a panic. [`discover`] says what
-//! this computer has. `fault::FaultInjecting` wraps any device and makes it misbehave on plan,
+//! this computer has. [`fault::FaultInjecting`] wraps any device and makes it misbehave on plan,
 //! so that every caller's bad day can be tested.
 //!
 //! Every buffer lies between two guards and starts out poisoned ([`buffer`]); every launch is
@@ -45,9 +45,11 @@
 pub mod buffer;
 pub mod check;
 pub mod cuda;
+
 mod device;
 mod error;
 mod facts;
+pub mod fault;
 mod handle;
 mod launch;
 mod select;

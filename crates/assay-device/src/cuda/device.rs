@@ -57,7 +57,8 @@ impl CudaDevice {
         Self::with_driver(Driver::shared()?, ordinal)
     }
 
-    /// As [`CudaDevice::open`], with a driver's library from an unusual place.
+    /// As [`CudaDevice::open`], with a driver's library from an unusual place. Loading runs the
+    /// library's code: give only a path that you trust as you trust a program that you start.
     ///
     /// # Errors
     /// As [`CudaDevice::open`].

@@ -48,6 +48,7 @@ pub(super) fn decode(functions: &Functions, call: &str, code: Code) -> DeviceErr
             kind,
             description,
             place: None,
+            hint: None,
             lost_context: true,
         });
     }
