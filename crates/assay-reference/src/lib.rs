@@ -27,6 +27,7 @@
 //! - `bits(word, i, n)`: field i of n bits of a whole number, least significant first.
 
 pub mod builder;
+pub mod fill;
 pub mod rule;
 
 mod arithmetic;

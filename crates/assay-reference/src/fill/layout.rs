@@ -1,0 +1,243 @@
+//! How a kernel's tensors lie at one shape: which axis follows the first output axis (its rows),
+//! which axes reductions walk, where tiles end.
+
+use std::collections::BTreeMap;
+
+use assay_num::Format;
+
+use crate::{Dims, Extent, Inputs, ReduceOperation, Signature};
+
+use super::FillError;
+use super::term::Term;
+
+/// The tensors and reductions of one kernel at one shape.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Every input, in the signature's order.
+    pub tensors: Vec<TensorLayout>,
+    /// Every reduction, in the formula's order.
+    pub reductions: Vec<ReductionLayout>,
+    /// The extent of the first output's first axis; 1 for an output without axes.
+    pub rows: usize,
+}
+
+/// One input at one shape.
+#[derive(Clone, Debug)]
+pub struct TensorLayout {
+    /// Its name.
+    pub name: String,
+    /// Its format.
+    pub format: Format,
+    /// Elements along each axis.
+    pub shape: Vec<usize>,
+    /// The axis that follows the rows of the first output, if one does.
+    pub row_axis: Option<usize>,
+    /// The axes that reductions walk, ascending.
+    pub walked: Vec<usize>,
+    /// Along each axis, how far tiles reach; `None` where the kernel has no tile.
+    pub tiles: Vec<Option<usize>>,
+}
+
+/// One reduction at one shape.
+#[derive(Clone, Debug)]
+pub struct ReductionLayout {
+    /// The name that depths and drops use.
+    pub name: String,
+    /// Sum, max, min or product.
+    pub operation: ReduceOperation,
+    /// The index of its first term.
+    pub from: usize,
+    /// Terms it takes; the most, where that depends on another index.
+    pub terms: usize,
+    /// Whether its bounds depend on another index.
+    pub bounds_vary: bool,
+    /// How far a tile reaches along the reduced index.
+    pub tile: Option<usize>,
+    /// What the terms are made of.
+    pub term: Term,
+    /// The inputs it walks, with the axis walked.
+    pub reads: Vec<(String, usize)>,
+}
+
+/// Elements of a tensor along one axis, all other indices held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The flat index of its first element.
+    pub start: usize,
+    /// The distance between neighbours.
+    pub stride: usize,
+    /// Its elements.
+    pub length: usize,
+    /// The row it belongs to; `None` if it is shared by all rows or crosses them.
+    pub row: Option<usize>,
+}
+
+impl Line {
+    /// The flat index of element `place` along the line.
+    pub fn at(&self, place: usize) -> usize {
+        debug_assert!(place < self.length, "element {place} of a line of {}", self.length);
+        self.start + place * self.stride
+    }
+}
+
+impl Layout {
+    /// The input called `name`.
+    pub fn tensor(&self, name: &str) -> Option<&TensorLayout> {
+        self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+
+    /// Inputs of zeros, in every tensor's shape.
+    pub fn zeros(&self) -> Inputs {
+        let zeros = |tensor: &TensorLayout| (tensor.name.clone(), vec![0.0; tensor.count()]);
+        Inputs { tensors: self.tensors.iter().map(zeros).collect() }
+    }
+}
+
+impl TensorLayout {
+    /// The number of its elements.
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The distance between neighbours along `axis`, row-major.
+    pub fn stride(&self, axis: usize) -> usize {
+        self.shape[axis + 1..].iter().product()
+    }
+
+    /// The axis that a fill shapes the tensor along: the first that a reduction walks, else the
+    /// last that is not the row axis, else the last.
+    pub fn main_axis(&self) -> Option<usize> {
+        let free = (0..self.shape.len()).rev().find(|axis| Some(*axis) != self.row_axis);
+        self.walked.first().copied().or(free).or(self.shape.len().checked_sub(1))
+    }
+
+    /// Every line along `axis`, in row-major order of the other indices.
+    pub fn lines(&self, axis: usize) -> Vec<Line> {
+        let (stride, length) = (self.stride(axis), self.shape[axis]);
+        let outer: usize = self.shape[..axis].iter().product();
+        let starts = (0..outer).flat_map(|high| (0..stride).map(move |low| (high, low)));
+        starts
+            .map(|(high, low)| {
+                let start = high * length * stride + low;
+                Line { start, stride, length, row: self.row_of(axis, start) }
+            })
+            .collect()
+    }
+
+    /// The lines along [`TensorLayout::main_axis`]; one line of one element for a scalar.
+    pub fn main_lines(&self) -> Vec<Line> {
+        match self.main_axis() {
+            Some(axis) => self.lines(axis),
+            None => vec![Line { start: 0, stride: 1, length: self.count(), row: None }],
+        }
+    }
+
+    /// True if some reduction walks the tensor.
+    pub fn is_walked(&self) -> bool {
+        !self.walked.is_empty()
+    }
+
+    /// The index along each axis of the element at `flat`.
+    pub fn element(&self, flat: usize) -> Vec<i64> {
+        (0..self.shape.len())
+            .map(|axis| ((flat / self.stride(axis)) % self.shape[axis].max(1)) as i64)
+            .collect()
+    }
+
+    fn row_of(&self, axis: usize, flat: usize) -> Option<usize> {
+        let row_axis = self.row_axis.filter(|row_axis| *row_axis != axis)?;
+        Some((flat / self.stride(row_axis)) % self.shape[row_axis])
+    }
+}
+
+impl ReductionLayout {
+    /// The terms that a kernel is likeliest to lose: the first, the last, and both sides of every
+    /// tile's edge; of many edges, those of the first two tiles and the last.
+    /// Only the first, where the number of terms depends on another index.
+    pub fn critical_terms(&self) -> Vec<usize> {
+        if self.bounds_vary {
+            return vec![0];
+        }
+        critical_places(self.terms, self.tile)
+    }
+}
+
+/// The first place, the last, and both sides of the tile edges of an axis of `length` elements,
+/// ascending. Of more than four edges, the first two and the last two are kept.
+pub fn critical_places(length: usize, tile: Option<usize>) -> Vec<usize> {
+    let Some(last) = length.checked_sub(1) else { return Vec::new() };
+    let tile = tile.filter(|tile| *tile > 0).unwrap_or(length);
+    let mut edges: Vec<usize> = (1..=last / tile).map(|count| count * tile).collect();
+    if edges.len() > 4 {
+        edges.drain(2..edges.len() - 2);
+    }
+    let sides = edges.into_iter().flat_map(|edge| [edge - 1, edge]);
+    let mut places: Vec<usize> = sides.chain([0, last]).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The tile along an axis of extent `extent`: how much the extent grows when a tiled dimension
+/// goes from one tile to two. `None` if no tiled dimension reaches it.
+pub(super) fn tile_of(
+    extent: &Extent,
+    dims: &Dims,
+    tiles: &BTreeMap<String, i64>,
+) -> Option<usize> {
+    let at = |name: &String, size: i64| {
+        let mut other = dims.clone();
+        other.insert(name.clone(), size);
+        extent.eval(&other).ok()
+    };
+    tiles.iter().find_map(|(name, tile)| {
+        let growth = at(name, 2 * tile)? - at(name, *tile)?;
+        usize::try_from(growth).ok().filter(|growth| *growth > 0)
+    })
+}
+
+/// Lays out the inputs of `signature`; `walked` names each reduced (tensor, axis).
+pub(super) fn tensors(
+    signature: &Signature,
+    dims: &Dims,
+    tiles: &BTreeMap<String, i64>,
+    walked: &[(String, usize)],
+) -> Result<Vec<TensorLayout>, FillError> {
+    let rows = signature.outputs.first().and_then(|output| output.shape.first());
+    let mut layouts = Vec::new();
+    for tensor in &signature.inputs {
+        let axes = walked.iter().filter(|(name, _)| *name == tensor.name).map(|(_, axis)| *axis);
+        let mut axes: Vec<usize> = axes.collect();
+        axes.sort_unstable();
+        axes.dedup();
+        let is_row = |axis: &usize| {
+            let same = rows.is_some_and(|rows| rows.text() == tensor.shape[*axis].text());
+            same && !axes.contains(axis)
+        };
+        layouts.push(TensorLayout {
+            name: tensor.name.clone(),
+            format: tensor.format,
+            shape: shape(&tensor.name, &tensor.shape, dims)?,
+            row_axis: (0..tensor.shape.len()).find(is_row),
+            walked: axes,
+            tiles: tensor.shape.iter().map(|extent| tile_of(extent, dims, tiles)).collect(),
+        });
+    }
+    Ok(layouts)
+}
+
+fn shape(name: &str, extents: &[Extent], dims: &Dims) -> Result<Vec<usize>, FillError> {
+    let size = |extent: &Extent| extent.eval(dims).ok().and_then(|size| usize::try_from(size).ok());
+    extents
+        .iter()
+        .map(size)
+        .collect::<Option<Vec<usize>>>()
+        .ok_or_else(|| FillError::Shape { tensor: name.to_owned(), dims: dims.clone() })
+}
+
+/// Elements along the first axis of the first output.
+pub(super) fn rows(signature: &Signature, dims: &Dims) -> usize {
+    let first = signature.outputs.first().and_then(|output| output.shape.first());
+    let rows = first.and_then(|extent| extent.eval(dims).ok());
+    rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(1)
+}

@@ -1,0 +1,191 @@
+//! Gate 3's inputs: rows of several styles, each of which some broken kernel cannot stand, and
+//! single terms made loud enough that losing one shows.
+
+use assay_num::Format;
+use assay_num::random::SplitMix64;
+
+use crate::{Inputs, ReduceOperation};
+
+use super::layout::{Layout, Line, ReductionLayout, TensorLayout};
+use super::term::Term;
+use super::values;
+
+/// What the values of one row are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Magnitudes in [0.5, 2), signs at random.
+    Ordinary,
+    /// Exponents over a wide range.
+    Wide,
+    /// Every value under -110: exponentials relative to 0 vanish, a maximum that starts at 0 shows.
+    Low,
+    /// Values so small that the variance is near eps, which shows an eps outside the root.
+    Tiny,
+    /// A mean of over 300 deviations, which shows a variance taken in one pass.
+    Offset,
+}
+
+impl Style {
+    /// Every style, in the order rows take them.
+    pub const ALL: [Style; 5] =
+        [Style::Ordinary, Style::Wide, Style::Low, Style::Tiny, Style::Offset];
+
+    /// The style's name in notes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Style::Ordinary => "ordinary",
+            Style::Wide => "wide",
+            Style::Low => "low",
+            Style::Tiny => "tiny",
+            Style::Offset => "offset",
+        }
+    }
+
+    /// True if the format has values of this style.
+    fn fits(self, format: Format) -> bool {
+        match self {
+            Style::Ordinary | Style::Wide => true,
+            Style::Low | Style::Tiny => format.is_float() && format.max_finite() >= 240.0,
+            // Steps at the mean must be finer than the deviation.
+            Style::Offset => format.is_float() && format.significand_bits() >= 8,
+        }
+    }
+}
+
+/// A term of a reduction made loud in one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loud {
+    /// The reduction's place in [`Layout::reductions`].
+    pub reduction: usize,
+    /// The term, counted from the reduction's first.
+    pub term: usize,
+    /// How loud, from 0 (as it is) up to [`LOUDEST`].
+    pub level: u32,
+    /// True if the term is made large and negative.
+    pub negative: bool,
+}
+
+/// The largest [`Loud::level`].
+pub const LOUDEST: u32 = 3;
+
+/// What one row of a run holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What its values are like.
+    pub style: Style,
+    /// The term that stands out.
+    pub loud: Option<Loud>,
+}
+
+/// The styles that the first row-wise input can have; `Style::Ordinary` is always among them.
+pub fn styles(layout: &Layout) -> Vec<Style> {
+    let format = shaped_tensor(layout).map_or(Format::F32, |tensor| tensor.format);
+    Style::ALL.into_iter().filter(|style| style.fits(format)).collect()
+}
+
+/// The magnitude that [`Style::Tiny`] is around: the root of the smallest positive scalar, which
+/// is where a formula's eps matters.
+pub fn tiny_scale(scalars: impl IntoIterator<Item = f64>) -> f64 {
+    let smallest = scalars.into_iter().filter(|scalar| *scalar > 0.0).fold(1e-2, f64::min);
+    smallest.sqrt()
+}
+
+/// Builds the inputs of one run, a row for each entry of `rows`; `tiny` is [`tiny_scale`].
+pub fn build(layout: &Layout, rows: &[Row], tiny: f64, random: &mut SplitMix64) -> Inputs {
+    let mut inputs = layout.zeros();
+    let shaped = shaped_tensor(layout).map(|tensor| tensor.name.clone());
+    for tensor in &layout.tensors {
+        let mut random = random.fork(&tensor.name);
+        let Some(elements) = inputs.tensors.get_mut(&tensor.name) else { continue };
+        let is_shaped = shaped.as_ref() == Some(&tensor.name);
+        for line in row_lines(tensor) {
+            let style = line.row.and_then(|row| rows.get(row)).map_or(Style::Ordinary, |row| {
+                if is_shaped || row.style == Style::Wide { row.style } else { Style::Ordinary }
+            });
+            fill_line(elements, line, (tensor.format, style, tiny), &mut random);
+        }
+    }
+    for (number, row) in rows.iter().enumerate() {
+        if let Some(loud) = &row.loud {
+            make_loud(layout, &mut inputs, number, loud);
+        }
+    }
+    inputs
+}
+
+/// The first input that has rows, else the first: the one that styles are about.
+fn shaped_tensor(layout: &Layout) -> Option<&TensorLayout> {
+    layout.tensors.iter().find(|tensor| tensor.row_axis.is_some()).or(layout.tensors.first())
+}
+
+/// Lines that each lie in one row; elements by themselves where the tensor's only axis is the rows'.
+fn row_lines(tensor: &TensorLayout) -> Vec<Line> {
+    if tensor.main_axis().is_some() && tensor.main_axis() == tensor.row_axis {
+        let count = tensor.count();
+        let alone = |start| Line { start, stride: 1, length: 1, row: Some(start) };
+        return (0..count).map(alone).collect();
+    }
+    tensor.main_lines()
+}
+
+fn fill_line(
+    elements: &mut [f64],
+    line: Line,
+    (format, style, tiny): (Format, Style, f64),
+    random: &mut SplitMix64,
+) {
+    let mean = values::sign(random) * random.range(600.0, 1000.0).min(format.max_finite() / 4.0);
+    for place in 0..line.length {
+        elements[line.at(place)] = match style {
+            Style::Ordinary => values::ordinary(format, random),
+            Style::Wide => values::wide(format, random),
+            Style::Low => values::nearest(format, -random.range(112.0, 200.0)),
+            Style::Tiny => values::nearest(format, tiny * random.range(-1.5, 1.5)),
+            Style::Offset => values::nearest(format, mean + mean / 500.0 * random.normal()),
+        };
+    }
+}
+
+/// Makes a term of row `row` loud, in the first tensor of the term that has rows.
+fn make_loud(layout: &Layout, inputs: &mut Inputs, row: usize, loud: &Loud) {
+    let Some(reduction) = layout.reductions.get(loud.reduction) else { return };
+    let read = |name: &str| reduction.reads.iter().find(|(tensor, _)| tensor == name);
+    let names = reduction.term.tensors();
+    let with_rows = names
+        .iter()
+        .find(|name| layout.tensor(name).is_some_and(|tensor| tensor.row_axis.is_some()));
+    let Some(name) = with_rows.or(names.first()) else { return };
+    let (Some((_, axis)), Some(tensor)) = (read(name), layout.tensor(name)) else { return };
+    let Some(elements) = inputs.tensors.get_mut(*name) else { return };
+    let lines = tensor.lines(*axis).into_iter();
+    for line in lines.filter(|line| line.row.is_none() || line.row == Some(row)) {
+        let place = reduction.from + loud.term;
+        if place < line.length {
+            let flat = line.at(place);
+            elements[flat] = louder(elements, line, flat, (tensor.format, reduction, loud));
+        }
+    }
+}
+
+fn louder(
+    elements: &[f64],
+    line: Line,
+    flat: usize,
+    (format, reduction, loud): (Format, &ReductionLayout, &Loud),
+) -> f64 {
+    let side = if loud.negative { -1.0 } else { 1.0 };
+    let others = (0..line.length).map(|place| line.at(place)).filter(|other| *other != flat);
+    let extreme = others.map(|other| elements[other] * side).fold(f64::NEG_INFINITY, f64::max);
+    let extreme = if extreme.is_finite() { extreme } else { 0.0 };
+    let is_shift = matches!(reduction.term, Term::Exponential(_))
+        || matches!(reduction.operation, ReduceOperation::Max | ReduceOperation::Min);
+    let value = match (is_shift, loud.level) {
+        (_, 0) => elements[flat],
+        (true, 1) => side * (extreme + 4.0),
+        // Past the 88.7 at which fp32 exponentials overflow: losing such a maximum shows there.
+        (true, 2) => side * (extreme + 110.0),
+        (true, _) => side * (extreme + 200.0),
+        (false, level) => side * elements[flat].abs() * 16f64.powi(level as i32),
+    };
+    values::nearest(format, value)
+}

@@ -1,0 +1,78 @@
+//! Random values that a tensor's format holds exactly.
+
+use assay_num::Format;
+use assay_num::random::SplitMix64;
+
+/// The value of `format` nearest to `value`, inside the finite range.
+pub fn nearest(format: Format, value: f64) -> f64 {
+    if format == Format::F32 && value.abs() < f64::from(f32::MAX) {
+        return f64::from(value as f32);
+    }
+    let limited = value.clamp(format.min_finite(), format.max_finite());
+    format.round(limited)
+}
+
+/// A value of either sign with a magnitude in [0.5, 2): ordinary data that is never near zero.
+/// Integer formats get whole numbers from 1 to 8 of either sign they have.
+pub fn ordinary(format: Format, random: &mut SplitMix64) -> f64 {
+    if !format.is_float() {
+        return whole(format, random, 8);
+    }
+    let magnitude = random.range(0.5, 1.99);
+    nearest(format, sign(random) * magnitude)
+}
+
+/// A value of either sign whose exponent is uniform over a wide range of the format: 2^±20 for
+/// f32 and bf16, less for narrower formats.
+pub fn wide(format: Format, random: &mut SplitMix64) -> f64 {
+    if !format.is_float() {
+        return whole(format, random, 100);
+    }
+    let range = wide_exponent(format);
+    let exponent = random.range(-range, range).round() as i32;
+    let magnitude = random.range(1.0, 1.99) * 2f64.powi(exponent);
+    nearest(format, sign(random) * magnitude)
+}
+
+/// A whole number from 1 to `limit`, of either sign where the format has negative numbers.
+pub fn whole(format: Format, random: &mut SplitMix64, limit: u64) -> f64 {
+    let magnitude = 1.0 + random.below(limit.min(format.max_finite() as u64)) as f64;
+    let negative = format.min_finite() < 0.0 && random.below(2) == 1;
+    if negative { -magnitude } else { magnitude }
+}
+
+/// -1 or 1, each equally likely.
+pub fn sign(random: &mut SplitMix64) -> f64 {
+    if random.below(2) == 0 { 1.0 } else { -1.0 }
+}
+
+fn wide_exponent(format: Format) -> f64 {
+    let largest = format.max_finite().log2();
+    (largest / 2.0).floor().min(20.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_held_exactly_by_its_format() {
+        let mut random = SplitMix64::new(1);
+        for format in Format::ALL.into_iter().filter(|format| *format != Format::E8m0) {
+            for _ in 0..500 {
+                for value in [ordinary(format, &mut random), wide(format, &mut random)] {
+                    assert!(value.is_finite() && value != 0.0, "{value} of {}", format.name());
+                    assert_eq!(format.round(value), value, "{}", format.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wide_values_span_many_binades() {
+        let mut random = SplitMix64::new(2);
+        let values: Vec<f64> = (0..1000).map(|_| wide(Format::F32, &mut random).abs()).collect();
+        assert!(values.iter().any(|value| *value > 2f64.powi(18)));
+        assert!(values.iter().any(|value| *value < 2f64.powi(-18)));
+    }
+}
