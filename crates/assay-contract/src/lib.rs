@@ -1,1 +1,23 @@
-//! assay-contract
+//! The kernel contract: what a kernel registers, the gates it must pass, and the run that judges
+//! kernels and planted controls together.
+//!
+//! A [`spec::Spec`] says what a kernel promises, whether a [`manifest`] or a Rust type states it;
+//! a [`subject::Subject`] is that kernel bound to something that runs it; a gate ([`gates`]) sees
+//! only subjects and answers with a result; [`run`] takes kernels through gates and decides.
+
+mod bind;
+pub mod gates;
+mod kernel;
+mod launcher;
+mod layout;
+pub mod manifest;
+mod memory;
+pub mod run;
+pub mod spec;
+pub mod subject;
+
+pub use bind::DeviceSubject;
+pub use kernel::Kernel;
+pub use launcher::Launcher;
+pub use manifest::{Manifest, ManifestError, ManifestKernel, load_manifest, parse_manifest};
+pub use run::{CheckOptions, KernelOutcome, Progress, RunOutcome, Silent};

@@ -1,0 +1,294 @@
+//! Runs a manifest's launches on a device: loads the module, lays out guarded and poisoned
+//! buffers, packs arguments, launches, and reads back outputs and evidence of misbehaviour.
+
+use std::collections::BTreeMap;
+
+use assay_device::{
+    Argument, Device, DeviceError, DeviceFacts, FaultKind, Image, Launch, ModuleId, StreamId,
+};
+use assay_num::{Overflow, Rounding};
+use assay_reference::{Dims, Extent};
+
+use crate::memory::Memory;
+use crate::spec::{ArgumentSpec, LaunchSpec, ModuleKind, ModuleRef, Role, Spec};
+use crate::subject::{RunError, RunRequest, RunResult};
+
+/// A device with the modules loaded so far.
+pub struct Launcher<'d> {
+    device: &'d mut dyn Device,
+    modules: BTreeMap<String, ModuleId>,
+}
+
+impl<'d> Launcher<'d> {
+    /// A launcher that has loaded nothing yet.
+    pub fn new(device: &'d mut dyn Device) -> Launcher<'d> {
+        Launcher { device, modules: BTreeMap::new() }
+    }
+
+    /// What the device says about itself.
+    pub fn facts(&self) -> &DeviceFacts {
+        self.device.facts()
+    }
+
+    /// Loads the kernel's module and checks that every launch names a symbol of it and passes what
+    /// the symbol takes.
+    ///
+    /// # Errors
+    /// [`RunError::Request`] for code that the device rejects, a missing symbol or arguments that
+    /// do not fit; [`RunError::Unsupported`] for a kind of image that the device never runs.
+    pub fn bind(&mut self, spec: &Spec) -> Result<(), RunError> {
+        let module = self.module(spec)?;
+        for launch in &spec.launches {
+            let place = |message: String| format!("{}: {message}", launch.source);
+            let facts = self
+                .device
+                .kernel_facts(module, &launch.symbol)
+                .map_err(|error| at_place(run_error(&error), place))?;
+            if let Some(sizes) = facts.parameter_sizes {
+                check_parameters(spec, launch, &sizes)
+                    .map_err(|message| RunError::request(place(message)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs every launch of `spec` once and waits for the end.
+    ///
+    /// # Errors
+    /// See [`RunError`]; memory is given back in every case.
+    pub fn run(&mut self, spec: &Spec, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
+        let module = self.module(spec)?;
+        let memory = Memory::allocate(self.device, spec, request)?;
+        let result = self.launch_all(module, spec, request, &memory);
+        let freed = memory.free(self.device);
+        let result = result?;
+        freed?;
+        Ok(result)
+    }
+
+    fn launch_all(
+        &mut self,
+        module: ModuleId,
+        spec: &Spec,
+        request: &RunRequest<'_>,
+        memory: &Memory,
+    ) -> Result<RunResult, RunError> {
+        let mut lane_operations = 0;
+        for launch in &spec.launches {
+            lane_operations += self.launch(module, spec, (launch, request), memory)?;
+        }
+        self.device.synchronize().map_err(|error| run_error(&error))?;
+        let mut result = memory.collect(self.device, request)?;
+        result.lane_operations = lane_operations;
+        Ok(result)
+    }
+
+    fn launch(
+        &mut self,
+        module: ModuleId,
+        spec: &Spec,
+        (launch, request): (&LaunchSpec, &RunRequest<'_>),
+        memory: &Memory,
+    ) -> Result<u64, RunError> {
+        let dims = request.dims;
+        let instruction_budget = budget(spec, launch, dims)?;
+        let packed = Launch {
+            grid: sizes("grid", launch, &launch.grid, dims)?,
+            block: sizes("block", launch, &launch.block, dims)?,
+            cluster: sizes("cluster", launch, &launch.cluster, dims)?,
+            shared_bytes: number("shared", launch, &launch.shared, dims)?,
+            arguments: pack(spec, launch, dims, memory)?,
+            schedule: request.schedule,
+            instruction_budget,
+            ..Launch::new(module, &launch.symbol)
+        };
+        if request.perturb > 0 {
+            self.device.perturb(request.perturb).map_err(|error| run_error(&error))?;
+        }
+        let report = self.device.launch(StreamId::DEFAULT, &packed).map_err(|error| {
+            let error = explain_hang(run_error(&error), &error, instruction_budget);
+            at_place(error, |message| format!("{}: {message}", launch.source))
+        })?;
+        Ok(report.lane_operations.unwrap_or(0))
+    }
+
+    fn module(&mut self, spec: &Spec) -> Result<ModuleId, RunError> {
+        let module = spec.module.as_ref().ok_or_else(|| RunError::Internal {
+            message: format!("kernel {} has no module to launch from", spec.name),
+        })?;
+        let key = format!("{}:{}", spec.source.file, module.path.display());
+        if let Some(loaded) = self.modules.get(&key) {
+            return Ok(*loaded);
+        }
+        let loaded = self.device.load(&image(module)).map_err(|error| run_error(&error))?;
+        self.modules.insert(key, loaded);
+        Ok(loaded)
+    }
+}
+
+impl Drop for Launcher<'_> {
+    fn drop(&mut self) {
+        for module in std::mem::take(&mut self.modules).into_values() {
+            // A device that died has nothing left to unload.
+            let _ = self.device.unload(module);
+        }
+    }
+}
+
+fn image(module: &ModuleRef) -> Image {
+    let bytes = module.bytes.as_ref();
+    match module.kind {
+        ModuleKind::Ptx => {
+            Image::ptx(module.path.display().to_string(), String::from_utf8_lossy(bytes))
+        }
+        ModuleKind::Cubin => Image::Cubin(bytes.clone()),
+        ModuleKind::Fatbin => Image::Fatbin(bytes.clone()),
+    }
+}
+
+/// The arguments of a launch, in the symbol's order.
+fn pack(
+    spec: &Spec,
+    launch: &LaunchSpec,
+    dims: &Dims,
+    memory: &Memory,
+) -> Result<Vec<Argument>, RunError> {
+    let one = |name: &String| {
+        let argument = spec.argument(name).ok_or_else(|| unknown_argument(launch, name))?;
+        if argument.role.is_buffer() {
+            let buffer = memory.buffer(name).ok_or_else(|| unknown_argument(launch, name))?;
+            return Ok(Argument::Buffer(buffer));
+        }
+        scalar_bytes(argument, dims).map(Argument::Bytes)
+    };
+    launch.arguments.iter().map(one).collect()
+}
+
+fn unknown_argument(launch: &LaunchSpec, name: &str) -> RunError {
+    RunError::request(format!("{}: no argument is called `{name}`", launch.source))
+}
+
+/// A scalar's or dim's bytes, little endian.
+fn scalar_bytes(argument: &ArgumentSpec, dims: &Dims) -> Result<Vec<u8>, RunError> {
+    let ArgumentSpec { name, format, .. } = argument;
+    let bits = if argument.role == Role::Dim {
+        let extent = argument.extent.clone().unwrap_or_else(|| Extent::dim(name));
+        let value = extent
+            .eval(dims)
+            .map_err(|error| RunError::request(format!("argument `{name}`: {error}")))?;
+        let bits = value as u64 & (u64::MAX >> (64 - format.bits()));
+        if format.decode(bits) != value as f64 {
+            let format = format.name();
+            return Err(RunError::request(format!("argument `{name}`: {value} fits no {format}")));
+        }
+        bits
+    } else {
+        let value = argument.value.unwrap_or(0.0);
+        format.encode(value, Rounding::NearestEven, Overflow::Infinity)
+    };
+    Ok(bits.to_le_bytes()[..format.storage_bytes(1)].to_vec())
+}
+
+fn check_parameters(spec: &Spec, launch: &LaunchSpec, sizes: &[usize]) -> Result<(), String> {
+    let LaunchSpec { symbol, arguments, .. } = launch;
+    if arguments.len() != sizes.len() {
+        let (passed, taken) = (arguments.len(), sizes.len());
+        return Err(format!("the launch passes {passed} arguments, `{symbol}` takes {taken}"));
+    }
+    for (name, size) in arguments.iter().zip(sizes) {
+        let Some(argument) = spec.argument(name) else { continue };
+        let bytes = if argument.role.is_buffer() { 8 } else { argument.format.storage_bytes(1) };
+        if bytes != *size {
+            return Err(format!(
+                "argument `{name}` has {bytes} bytes, `{symbol}` takes {size} in its place"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn sizes(
+    what: &str,
+    launch: &LaunchSpec,
+    extents: &[Extent; 3],
+    dims: &Dims,
+) -> Result<[u32; 3], RunError> {
+    let mut all = [1; 3];
+    for (size, extent) in all.iter_mut().zip(extents) {
+        *size = number(what, launch, extent, dims)?;
+    }
+    Ok(all)
+}
+
+fn number(what: &str, launch: &LaunchSpec, extent: &Extent, dims: &Dims) -> Result<u32, RunError> {
+    let fail =
+        |why: String| RunError::request(format!("{}: {what} `{extent}`: {why}", launch.source));
+    let value = extent.eval(dims).map_err(|error| fail(error.to_string()))?;
+    u32::try_from(value).map_err(|_| fail(format!("{value} is no 32-bit count")))
+}
+
+/// Warp instructions after which a launch counts as never ending: far above what any kernel needs
+/// that walks its buffers a few hundred times, and small enough to wait for.
+fn budget(spec: &Spec, launch: &LaunchSpec, dims: &Dims) -> Result<u64, RunError> {
+    const BASE: u64 = 4_000_000;
+    const PER_ELEMENT: u64 = 200;
+    const PER_WARP: u64 = 4_000;
+    if let Some(budget) = &spec.budget {
+        let value = budget.eval(dims).map_err(|e| RunError::request(format!("budget: {e}")))?;
+        return Ok(u64::try_from(value).unwrap_or(0));
+    }
+    let count = |extents: &[Extent]| -> u64 {
+        let sizes = extents.iter().map(|extent| extent.eval(dims).unwrap_or(1).max(1) as u64);
+        sizes.fold(1, u64::saturating_mul)
+    };
+    let elements = spec.arguments.iter().map(|argument| count(&argument.shape));
+    let elements = elements.fold(0, u64::saturating_add);
+    let threads = count(&launch.grid).saturating_mul(count(&launch.block));
+    let work = elements.saturating_mul(PER_ELEMENT);
+    Ok(BASE.saturating_add(work).saturating_add((threads / 32).saturating_mul(PER_WARP)))
+}
+
+fn explain_hang(error: RunError, cause: &DeviceError, budget: u64) -> RunError {
+    let hang = matches!(cause, DeviceError::Fault(fault) if fault.kind == FaultKind::Hang);
+    match error {
+        RunError::Fault { description, place, lost_device } if hang => RunError::Fault {
+            description: format!(
+                "{description} (allowed {budget} warp instructions; a kernel that needs more \
+                 states `budget`)"
+            ),
+            place,
+            lost_device,
+        },
+        other => other,
+    }
+}
+
+fn at_place(error: RunError, place: impl Fn(String) -> String) -> RunError {
+    match error {
+        RunError::Request { message, hint } => RunError::Request { message: place(message), hint },
+        other => other,
+    }
+}
+
+/// What a device's refusal means for the kernel.
+pub(crate) fn run_error(error: &DeviceError) -> RunError {
+    match error {
+        DeviceError::Unsupported { what } => RunError::Unsupported { what: what.clone() },
+        DeviceError::Fault(fault) => RunError::Fault {
+            description: fault.description.clone(),
+            place: fault.place.clone(),
+            lost_device: fault.lost_context,
+        },
+        DeviceError::ModuleRejected { .. }
+        | DeviceError::KernelNotFound { .. }
+        | DeviceError::OutOfMemory { .. }
+        | DeviceError::InvalidLaunch { .. }
+        | DeviceError::InvalidRequest { .. } => {
+            RunError::Request { message: error.to_string(), hint: error.hint() }
+        }
+        DeviceError::OutOfRange { .. } | DeviceError::UnknownHandle { .. } => {
+            RunError::Internal { message: error.to_string() }
+        }
+        _ => RunError::Device { message: error.to_string() },
+    }
+}

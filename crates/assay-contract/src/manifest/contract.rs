@@ -1,0 +1,205 @@
+//! The promises beside the formula: arithmetic, orders, aliasing, replacement, known findings,
+//! and whether the kernel is a planted control.
+
+use std::collections::BTreeMap;
+
+use assay_num::Format;
+use assay_reference::{Division, Exponential, Extent, HyperbolicTangent, Order, Root};
+
+use super::error::{ManifestError, nearest_hint};
+use super::kernel::gate;
+use super::reader::{Entry, Table};
+use crate::spec::{KnownFinding, NanRule, Role, Spec};
+
+const ARITHMETIC_KEYS: [&str; 7] =
+    ["division", "sqrt", "rsqrt", "exp", "tanh", "flush", "accumulators"];
+const KNOWN_KEYS: [&str; 4] = ["gate", "what", "since", "link"];
+const CONTROL_KEYS: [&str; 2] = ["gate", "of"];
+
+/// Reads everything that needs no formula.
+pub(super) fn read_contract(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestError> {
+    if let Some(orders) = table.get("orders") {
+        spec.orders = orders.list()?.iter().map(order).collect::<Result<_, _>>()?;
+    }
+    if let Some(pairs) = table.get("in_place") {
+        spec.in_place = pairs.list()?.iter().map(|p| pair(p, spec)).collect::<Result<_, _>>()?;
+    }
+    if let Some(nan) = table.get("nan") {
+        let rules = [NanRule::Propagate, NanRule::Stated];
+        spec.nan = rules[nan.choice("NaN rule", &["propagate", "stated"])?];
+    } else if spec.rule.is_some() {
+        spec.nan = NanRule::Stated;
+    }
+    if let Some(known) = table.get("known") {
+        spec.known = known.list()?.iter().map(known_finding).collect::<Result<_, _>>()?;
+    }
+    if let Some(control) = table.get("control") {
+        let control = control.table(&CONTROL_KEYS)?;
+        spec.control_for = Some(gate(&control.need("gate")?)?);
+        spec.control_of = control.get("of").map(|of| of.name().map(str::to_owned)).transpose()?;
+    }
+    if let Some(backends) = table.get("backends") {
+        let name = |entry: &Entry<'_>| entry.name().map(str::to_owned);
+        spec.backends = backends.list()?.iter().map(name).collect::<Result<_, _>>()?;
+    }
+    spec.replaces = owned_name(table, "replaces")?;
+    spec.hides_sums =
+        table.get("hides_sums").map(|why| why.text().map(str::to_owned)).transpose()?;
+    spec.budget = table.get("budget").map(|budget| budget.extent()).transpose()?;
+    Ok(())
+}
+
+fn owned_name(table: &Table<'_>, key: &str) -> Result<Option<String>, ManifestError> {
+    table.get(key).map(|entry| entry.name().map(str::to_owned)).transpose()
+}
+
+fn known_finding(entry: &Entry<'_>) -> Result<KnownFinding, ManifestError> {
+    let table = entry.table(&KNOWN_KEYS)?;
+    let text = |key: &str| table.need(key)?.text().map(str::to_owned);
+    Ok(KnownFinding {
+        gate: gate(&table.need("gate")?)?,
+        what: text("what")?,
+        since: text("since")?,
+        link: text("link")?,
+    })
+}
+
+/// An (output, input) pair that may share a buffer.
+fn pair(entry: &Entry<'_>, spec: &Spec) -> Result<(String, String), ManifestError> {
+    let names = entry.list()?;
+    let [output, input] = names.as_slice() else {
+        return Err(entry.error("a pair is [output, input]"));
+    };
+    let find = |entry: &Entry<'_>, roles: &[Role], what: &str| {
+        let name = entry.text()?;
+        let argument = spec.argument(name).filter(|argument| roles.contains(&argument.role));
+        argument.ok_or_else(|| entry.error(format!("`{name}` is no {what} of this kernel")))
+    };
+    let out = find(output, &[Role::Out], "output")?;
+    let from = find(input, &[Role::In, Role::InOut], "input")?;
+    if out.format.bits() > from.format.bits() {
+        let message = format!("`{}` has wider elements than `{}`", out.name, from.name);
+        return Err(entry.error(message).hint("the input's buffer must hold the output"));
+    }
+    Ok((out.name.clone(), from.name.clone()))
+}
+
+/// `strided 256`, `vector_strided 256 4`, `chunked 256`, `lanes 32`, `chain`, `halves`.
+fn order(entry: &Entry<'_>) -> Result<Order, ManifestError> {
+    let text = entry.text()?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let names = ["strided", "vector_strided", "chunked", "lanes", "chain", "halves"];
+    let numbers: Vec<u32> =
+        words.iter().skip(1).filter_map(|word| word.parse().ok()).filter(|n| *n > 0).collect();
+    let whole = numbers.len() + 1 == words.len();
+    match (words.first().copied().unwrap_or_default(), numbers.as_slice(), whole) {
+        ("strided", [threads], true) => Ok(Order::Strided { threads: *threads, vector: 1 }),
+        ("vector_strided", [threads, vector], true) => {
+            Ok(Order::Strided { threads: *threads, vector: *vector })
+        }
+        ("chunked", [threads], true) => Ok(Order::Chunked { threads: *threads }),
+        ("lanes", [lanes], true) => Ok(Order::Lanes(*lanes)),
+        ("chain", [], true) => Ok(Order::Chain),
+        ("halves", [], true) => Ok(Order::Halves),
+        (name, ..) if names.contains(&name) => {
+            let error = entry.error(format!("`{text}` has the wrong numbers"));
+            Err(error.hint("write `strided T`, `vector_strided T V`, `chunked T` or `lanes N`"))
+        }
+        (name, ..) => {
+            let error = entry.error(format!("unknown order `{name}`"));
+            Err(error.maybe_hint(nearest_hint(name, &names)))
+        }
+    }
+}
+
+/// Reads how the kernel computes: needs the checked formula for the reductions' names.
+pub(super) fn read_arithmetic(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestError> {
+    if let Some(accumulator) = table.get("accumulator") {
+        spec.accumulator = accumulator.format()?;
+    }
+    if let Some(entry) = table.get("arithmetic") {
+        read_operations(&entry.table(&ARITHMETIC_KEYS)?, spec)?;
+    }
+    if let Some(entry) = table.get("depth") {
+        for (name, value) in per_reduction(&entry, spec)? {
+            let extent = value.extent()?;
+            positive_depth(&value, &extent, spec)?;
+            spec.arithmetic.depth.insert(name, extent);
+        }
+    }
+    if spec.accumulator != Format::F32 {
+        let names = reduction_names(spec);
+        let carried = names.into_iter().map(|name| (name, spec.accumulator));
+        let stated = std::mem::take(&mut spec.arithmetic.accumulators);
+        spec.arithmetic.accumulators = carried.chain(stated).collect();
+    }
+    Ok(())
+}
+
+fn read_operations(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestError> {
+    let arithmetic = &mut spec.arithmetic;
+    if let Some(entry) = table.get("division") {
+        let all = [Division::Ieee, Division::Approx, Division::Full];
+        arithmetic.division = all[entry.choice("division", &["ieee", "approx", "full"])?];
+    }
+    for (key, root) in [("sqrt", &mut arithmetic.sqrt), ("rsqrt", &mut arithmetic.rsqrt)] {
+        if let Some(entry) = table.get(key) {
+            *root = [Root::Ieee, Root::Approx][entry.choice(key, &["ieee", "approx"])?];
+        }
+    }
+    if let Some(entry) = table.get("exp") {
+        let all = [Exponential::Reduced, Exponential::Ex2];
+        arithmetic.exp = all[entry.choice("exponential", &["reduced", "ex2"])?];
+    }
+    if let Some(entry) = table.get("tanh") {
+        let all = [HyperbolicTangent::Accurate, HyperbolicTangent::Approx];
+        arithmetic.tanh = all[entry.choice("hyperbolic tangent", &["accurate", "approx"])?];
+    }
+    if let Some(entry) = table.get("flush") {
+        arithmetic.flush_subnormals = entry.flag()?;
+    }
+    if let Some(entry) = table.get("accumulators") {
+        for (name, value) in per_reduction(&entry, spec)? {
+            spec.arithmetic.accumulators.insert(name, value.format()?);
+        }
+    }
+    Ok(())
+}
+
+/// The entries of a table whose keys are reductions (`c`, or `mean.k` where `k` is not unique).
+fn per_reduction<'t>(
+    entry: &Entry<'t>,
+    spec: &Spec,
+) -> Result<BTreeMap<String, Entry<'t>>, ManifestError> {
+    let known = reduction_names(spec);
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let mut found = BTreeMap::new();
+    for (name, span, value) in entry.any_table()?.named() {
+        let nested = if value.is_table() { value.any_table()?.named() } else { Vec::new() };
+        let nested = nested.into_iter().map(|(n, s, v)| (format!("{name}.{n}"), s, v));
+        let flat = (!value.is_table()).then(|| (name.to_owned(), span, value));
+        for (name, span, value) in flat.into_iter().chain(nested) {
+            if !known.contains(&name.as_str()) {
+                let error = entry.source.error(&span, format!("unknown reduction `{name}`"));
+                return Err(error.maybe_hint(nearest_hint(&name, &known)));
+            }
+            found.insert(name, value);
+        }
+    }
+    Ok(found)
+}
+
+fn reduction_names(spec: &Spec) -> Vec<String> {
+    let reductions = spec.program.as_ref().map(|program| program.reductions());
+    reductions.unwrap_or_default().iter().map(|reduction| reduction.name.clone()).collect()
+}
+
+fn positive_depth(entry: &Entry<'_>, depth: &Extent, spec: &Spec) -> Result<(), ManifestError> {
+    for dims in spec.served() {
+        let value = depth.eval(&dims).map_err(|error| entry.error(error.to_string()))?;
+        if value < 0 {
+            return Err(entry.error(format!("a depth cannot be negative, found {value}")));
+        }
+    }
+    Ok(())
+}

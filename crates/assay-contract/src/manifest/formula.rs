@@ -1,0 +1,92 @@
+//! The reference of a kernel: a formula in the manifest, or a family's stored one. Errors inside a
+//! formula point into the manifest.
+
+use std::sync::Arc;
+
+use assay_reference::{Formula, FormulaError, Program, Signature};
+
+use super::error::{ManifestError, nearest_hint, quoted};
+use super::reader::{Entry, Table};
+use crate::spec::Spec;
+
+/// Reads `formula` or `family` and checks it against the kernel's tensors.
+pub(super) fn read_formula(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestError> {
+    let (formula, entry) = match (table.get("formula"), table.get("family")) {
+        (Some(_), Some(family)) => {
+            let error = family.error("`formula` and `family` exclude each other");
+            return Err(error.hint("a family is a stored formula; keep one of them"));
+        }
+        (Some(entry), None) => (parse(&entry)?, entry),
+        (None, Some(entry)) => (family(&entry, spec)?, entry),
+        (None, None) if spec.rule.is_some() => return Ok(()),
+        (None, None) => {
+            let error = table.entry.error("the kernel has no reference");
+            return Err(error.hint("add `formula`, `family` or `rule`"));
+        }
+    };
+    let program = check(&formula, &entry, &spec.signature)?;
+    spec.program = Some(Arc::new(program));
+    spec.formula = Some(formula);
+    Ok(())
+}
+
+fn parse(entry: &Entry<'_>) -> Result<Formula, ManifestError> {
+    Formula::parse(entry.text()?).map_err(|error| place(entry, error))
+}
+
+fn family(entry: &Entry<'_>, spec: &mut Spec) -> Result<Formula, ManifestError> {
+    let name = entry.text()?;
+    let formula = Formula::family(name).ok_or_else(|| {
+        entry
+            .error(format!("unknown family `{name}`"))
+            .maybe_hint(nearest_hint(name, &Formula::family_names()))
+    })?;
+    spec.family = Some(name.to_owned());
+    Ok(formula)
+}
+
+fn check(
+    formula: &Formula,
+    entry: &Entry<'_>,
+    signature: &Signature,
+) -> Result<Program, ManifestError> {
+    formula.check(signature).map_err(|error| {
+        if entry.path == "formula" {
+            return place(entry, error);
+        }
+        let declared: Vec<&str> =
+            signature.inputs.iter().chain(&signature.outputs).map(|t| t.name.as_str()).collect();
+        let hint = format!("the family reads `{}`", formula.text().trim());
+        let declared = quoted(&declared);
+        entry.error(format!("{} (the kernel declares {declared})", error.message)).hint(hint)
+    })
+}
+
+/// Moves an error from the formula's own lines to the manifest's.
+fn place(entry: &Entry<'_>, error: FormulaError) -> ManifestError {
+    let offset = offset_in_manifest(entry, error.line, error.column);
+    let span = offset.map_or(entry.span.clone(), |at| at..at);
+    let moved = entry.source.error(&span, &error.message);
+    let hint = match (offset, error.hint) {
+        (Some(_), hint) => hint,
+        // Escapes hide the column, so the formula's own line is drawn as well.
+        (None, _) => Some(format!(
+            "in the formula, {}:{}: {}",
+            error.line,
+            error.column,
+            error.source_line.trim_end()
+        )),
+    };
+    moved.maybe_hint(hint)
+}
+
+/// The byte offset of a formula's line and column; `None` where the string has escapes.
+fn offset_in_manifest(entry: &Entry<'_>, line: usize, column: usize) -> Option<usize> {
+    let text = entry.text().ok()?;
+    let raw = entry.source.text.get(entry.span.clone())?;
+    let start = entry.span.start + raw.find(text)?;
+    let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let within: usize =
+        text.get(before..)?.chars().take(column.checked_sub(1)?).map(char::len_utf8).sum();
+    Some(start + before + within)
+}

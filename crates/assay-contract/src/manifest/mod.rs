@@ -1,0 +1,159 @@
+//! Manifests: kernels of any engine, in any language, registered by a TOML file.
+//!
+//! Loading is partial: each kernel that cannot be read gives one error with its place, and the
+//! others still load.
+
+mod arguments;
+mod check;
+mod contract;
+mod error;
+mod files;
+mod formula;
+mod kernel;
+mod module;
+mod reader;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::de::DeTable;
+
+pub use error::ManifestError;
+pub use files::{DiskFiles, EmbeddedFiles, Files};
+
+use crate::kernel::Kernel;
+use crate::spec::{ModuleRef, SourcePlace, Spec};
+use error::Source;
+use reader::Table;
+
+/// The version of the manifest format that this build reads.
+pub const SCHEMA: i64 = 1;
+
+const KEYS: [&str; 3] = ["schema", "module", "kernel"];
+
+/// A kernel registered by a manifest: everything it does follows from its spec.
+#[derive(Debug)]
+pub struct ManifestKernel {
+    spec: Spec,
+}
+
+impl ManifestKernel {
+    /// A kernel that is what `spec` says.
+    pub fn new(spec: Spec) -> ManifestKernel {
+        ManifestKernel { spec }
+    }
+}
+
+impl Kernel for ManifestKernel {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+}
+
+/// What a manifest holds.
+#[derive(Debug, Default)]
+pub struct Manifest {
+    /// The kernels that can be run, in the order written.
+    pub kernels: Vec<ManifestKernel>,
+    /// What is wrong with the others, in the order written.
+    pub errors: Vec<ManifestError>,
+}
+
+/// Loads a manifest and the modules it names from disk.
+pub fn load_manifest(path: &Path) -> Manifest {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            parse_manifest(&file, &text, &DiskFiles::new(folder))
+        }
+        Err(error) => Manifest { kernels: Vec::new(), errors: vec![unreadable(file, &error)] },
+    }
+}
+
+fn unreadable(file: String, error: &std::io::Error) -> ManifestError {
+    ManifestError {
+        kernel: None,
+        place: SourcePlace { file, line: 0, column: 0 },
+        source_line: Box::default(),
+        message: format!("cannot read the manifest: {error}"),
+        hint: Some("give the path of a TOML file with [kernel.*] tables".to_owned()),
+    }
+}
+
+/// Reads a manifest's text; `file` names it in messages.
+pub fn parse_manifest(file: &str, text: &str, files: &dyn Files) -> Manifest {
+    let source = Source { file, text };
+    let (table, syntax) = DeTable::parse_recoverable(text);
+    let mut manifest = Manifest::default();
+    for error in &syntax {
+        let span = error.span().unwrap_or(0..0);
+        manifest.errors.push(source.error(&span, format!("no TOML: {}", error.message())));
+    }
+    if manifest.errors.is_empty() {
+        read_root(&Table::root(&source, &table), files, &mut manifest);
+    }
+    manifest
+}
+
+fn read_root(root: &Table<'_>, files: &dyn Files, manifest: &mut Manifest) {
+    if let Err(error) = check_root(root) {
+        manifest.errors.push(error);
+        return;
+    }
+    let modules = read_modules(root, files);
+    for (name, span, entry) in root.get("kernel").map(|e| children(&e)).unwrap_or_default() {
+        let place = entry.source.place(span.start);
+        match kernel::read_kernel(name, &place, &entry, &modules) {
+            Ok(spec) => manifest.kernels.push(ManifestKernel { spec }),
+            Err(error) => manifest.errors.push(error.of_kernel(name)),
+        }
+    }
+    let reported: Vec<SourcePlace> = manifest.errors.iter().map(|e| e.place.clone()).collect();
+    let unused = modules.into_values().filter_map(Result::err);
+    manifest.errors.extend(unused.filter(|error| !reported.contains(&error.place)));
+}
+
+fn check_root(root: &Table<'_>) -> Result<(), ManifestError> {
+    root.refuse_unknown(&KEYS)?;
+    let schema = root.need("schema").map_err(|error| error.hint("write `schema = 1`"))?;
+    let version = schema.integer()?;
+    if version != SCHEMA {
+        let message = format!("schema {version} is unknown; this build reads schema {SCHEMA}");
+        return Err(schema.error(message).hint("a newer Assay may read it"));
+    }
+    for section in ["module", "kernel"] {
+        if let Some(entry) = root.get(section) {
+            entry.any_table()?;
+        }
+    }
+    if root.get("kernel").is_none() {
+        return Err(root
+            .entry
+            .error("the manifest registers no kernel")
+            .hint("add a [kernel.<name>] table"));
+    }
+    Ok(())
+}
+
+type Modules = BTreeMap<String, Result<Arc<ModuleRef>, ManifestError>>;
+
+fn read_modules(root: &Table<'_>, files: &dyn Files) -> Modules {
+    let modules = root.get("module").map(|entry| children(&entry)).unwrap_or_default();
+    let read = |(name, _, entry): (&str, _, reader::Entry<'_>)| {
+        (name.to_owned(), module::read_module(name, &entry, files))
+    };
+    modules.into_iter().map(read).collect()
+}
+
+type Child<'t> = (&'t str, std::ops::Range<usize>, reader::Entry<'t>);
+
+/// The tables of a section; messages name the kernel already, so paths start below it.
+fn children<'t>(section: &reader::Entry<'t>) -> Vec<Child<'t>> {
+    let mut rows = section.any_table().map(|table| table.named()).unwrap_or_default();
+    for (_, _, entry) in &mut rows {
+        entry.path.clear();
+    }
+    rows
+}

@@ -1,0 +1,216 @@
+//! The smallest piece of a run that a worker takes: one kernel through one gate.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use assay_device::Device;
+use assay_record::{CaseName, Gate, GateResult, Outcome};
+use assay_reference::{Bounded, Dims, Evaluation, Inputs, Replay};
+
+use super::{DeviceFactory, Progress};
+use crate::bind::DeviceSubject;
+use crate::gates::{Filter, GateContext, Tally, check};
+use crate::kernel::Kernel;
+use crate::launcher::run_error;
+use crate::spec::Spec;
+use crate::subject::{Evaluated, RunError, RunRequest, RunResult, Subject};
+
+/// One kernel through one gate.
+#[derive(Clone, Copy)]
+pub(super) struct Unit<'a> {
+    /// The kernel's place among all kernels of the run.
+    pub(super) index: usize,
+    pub(super) kernel: &'a dyn Kernel,
+    pub(super) gate: Gate,
+    pub(super) filter: Filter<'a>,
+}
+
+/// What came of it.
+pub(super) struct UnitResult {
+    pub(super) kernel: usize,
+    pub(super) gate: Gate,
+    /// The gate's result, or why there is none.
+    pub(super) result: Result<GateResult, RunError>,
+    pub(super) lost_device: bool,
+    pub(super) skipped: bool,
+    pub(super) seconds: f64,
+}
+
+/// All kernels of the run, the seed, and who is told.
+type Surroundings<'a> = (&'a [&'a dyn Kernel], u64, &'a dyn Progress);
+
+impl Unit<'_> {
+    /// Runs on the worker's device, opening one where it has none or has lost it.
+    pub(super) fn run_on(
+        self,
+        device: &mut Option<Box<dyn Device>>,
+        devices: &DeviceFactory<'_>,
+        surroundings: Surroundings<'_>,
+    ) -> UnitResult {
+        if device.is_none() {
+            match devices() {
+                Ok(opened) => *device = Some(opened),
+                Err(error) => return self.ended(Err(no_device(&run_error(&error)))),
+            }
+        }
+        let Some(opened) = device else { return self.ended(Err(no_device(&"none was opened"))) };
+        let result = self.run(opened.as_mut(), surroundings);
+        if result.lost_device {
+            *device = None;
+        }
+        result
+    }
+
+    /// Runs on a device; a panic becomes an internal error.
+    pub(super) fn run(self, device: &mut dyn Device, surroundings: Surroundings<'_>) -> UnitResult {
+        let start = Instant::now();
+        let spec = self.kernel.spec();
+        if !spec.runs_on(&device.facts().backend) {
+            return UnitResult { skipped: true, ..self.not_run("the kernel names other backends") };
+        }
+        let attempt = AssertUnwindSafe(|| self.attempt(device, surroundings));
+        let (result, lost_device) = catch_unwind(attempt).unwrap_or_else(|panic| {
+            let message =
+                format!("{} panicked in gate {}: {}", spec.name, self.gate, words(&*panic));
+            // Whatever the device held is unknown now.
+            (Err(RunError::Internal { message }), true)
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        UnitResult { lost_device, seconds, ..self.ended(result) }
+    }
+
+    fn attempt(
+        self,
+        device: &mut dyn Device,
+        (kernels, seed, progress): Surroundings<'_>,
+    ) -> (Result<GateResult, RunError>, bool) {
+        let replaced = match find_replaced(self.kernel, kernels) {
+            Ok(replaced) => replaced,
+            Err(error) => return (Err(error), false),
+        };
+        let name = &self.kernel.spec().name;
+        progress.started(name, self.gate);
+        let subject = match DeviceSubject::bind(self.kernel, replaced, device) {
+            Ok(subject) => subject,
+            Err(RunError::Unsupported { what }) => {
+                return (Ok(unsupported(self.gate, &what)), false);
+            }
+            Err(error) => return (Err(error), false),
+        };
+        let on_case = |case: &CaseName| progress.case(case);
+        let context = GateContext::new(seed, &on_case).only(self.filter);
+        let mut recorder = Recorder { subject, trouble: None, lost_device: false };
+        let result = check(self.gate, &mut recorder, &context);
+        progress.finished(name, &result);
+        (recorder.trouble.map_or(Ok(result), Err), recorder.lost_device)
+    }
+
+    /// The unit without having run.
+    pub(super) fn not_run(self, why: &str) -> UnitResult {
+        let result = GateResult {
+            gate: self.gate,
+            outcome: Outcome::Unproven,
+            reason: format!("not run: {why}"),
+            cases: 0,
+            margin: None,
+            findings: Vec::new(),
+            notes: Vec::new(),
+        };
+        self.ended(Ok(result))
+    }
+
+    fn ended(self, result: Result<GateResult, RunError>) -> UnitResult {
+        let (kernel, gate) = (self.index, self.gate);
+        UnitResult { kernel, gate, result, lost_device: false, skipped: false, seconds: 0.0 }
+    }
+}
+
+fn no_device(error: &dyn std::fmt::Display) -> RunError {
+    RunError::Device { message: error.to_string() }
+}
+
+fn unsupported(gate: Gate, what: &str) -> GateResult {
+    let result = Tally::new(gate).finish();
+    GateResult { outcome: Outcome::Unsupported, reason: what.to_owned(), ..result }
+}
+
+fn find_replaced<'k>(
+    kernel: &dyn Kernel,
+    kernels: &[&'k dyn Kernel],
+) -> Result<Option<&'k dyn Kernel>, RunError> {
+    let Some(name) = kernel.replaced() else { return Ok(None) };
+    let found = kernels.iter().find(|other| other.spec().name == name).copied();
+    let missing = || {
+        let place = &kernel.spec().source;
+        RunError::request(format!("{place}: the replaced kernel `{name}` is not registered"))
+    };
+    found.map(Some).ok_or_else(missing)
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no message".to_owned())
+}
+
+/// Passes everything on, and remembers errors that are no verdict on the kernel.
+struct Recorder<'a> {
+    subject: DeviceSubject<'a>,
+    trouble: Option<RunError>,
+    lost_device: bool,
+}
+
+impl Recorder<'_> {
+    fn note(&mut self, error: &RunError) {
+        match error {
+            RunError::Fault { lost_device, .. } => self.lost_device |= lost_device,
+            RunError::Unsupported { .. } => {}
+            error => {
+                self.lost_device |= matches!(error, RunError::Device { .. });
+                self.trouble.get_or_insert_with(|| error.clone());
+            }
+        }
+    }
+}
+
+impl Subject for Recorder<'_> {
+    fn spec(&self) -> &Spec {
+        self.subject.spec()
+    }
+
+    fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
+        let result = self.subject.run(request);
+        if let Err(error) = &result {
+            self.note(error);
+        }
+        result
+    }
+
+    fn run_replaced(&mut self, request: &RunRequest<'_>) -> Option<Result<RunResult, RunError>> {
+        let result = self.subject.run_replaced(request)?;
+        if let Err(error) = &result {
+            self.note(error);
+        }
+        Some(result)
+    }
+
+    fn obeys_schedules(&self) -> bool {
+        self.subject.obeys_schedules()
+    }
+
+    fn prepare(&self, gate: Gate, dims: &Dims, seed: u64) -> Option<Inputs> {
+        self.subject.prepare(gate, dims, seed)
+    }
+
+    fn reference(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
+        self.subject.reference(evaluation)
+    }
+
+    fn simulate(
+        &self,
+        evaluation: &Evaluation<'_>,
+        replay: &Replay,
+    ) -> Option<Evaluated<Vec<f64>>> {
+        self.subject.simulate(evaluation, replay)
+    }
+}
