@@ -1,8 +1,194 @@
-//! Stub.
-use assay_record::{Gate, GateResult};
-use super::{GateContext, not_applicable};
+//! Gate 4, fp32 sums: inputs whose sums fp32 does exactly and narrower accumulators get wrong.
+//!
+//! First the harness shows that it could tell: it replays every sum in f16 and bf16, in several
+//! orders, and each replay must miss by a hundred times the bound in at least one fill. Then the
+//! kernel has to meet the bound on all of them.
+
+use std::collections::BTreeSet;
+
+use assay_num::Format;
+use assay_record::{CaseName, Gate, GateResult, Outcome};
+use assay_reference::fill::sums::{self as fill};
+use assay_reference::fill::{Layout, ReductionLayout};
+use assay_reference::{Dims, Evaluation, Inputs, Order, Program, ReduceOperation};
+
+use super::judge::{self, judge};
+use super::non_finite::meaningless;
+use super::replays::Replays;
+use super::target::{Judge, Target, case, is_final, run};
+use super::{GateContext, Tally, envelope};
 use crate::subject::Subject;
+
+/// Failing cases after which the gate has seen enough.
+const FAILURES: usize = 3;
+/// The orders every kernel is replayed in, beside its own.
+const ORDERS: [Order; 3] = [Order::Chain, Order::Halves, Order::Lanes(32)];
+
 /// Runs the gate.
-pub fn check(_subject: &mut dyn Subject, _context: &GateContext<'_>) -> GateResult {
-    not_applicable(Gate::Fp32Sums, "not written yet")
+pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
+    let mut tally = Tally::new(Gate::Fp32Sums);
+    let setting = match setting(subject) {
+        Ok(setting) => setting,
+        Err(reason) => {
+            tally.not_applicable(reason);
+            return tally.finish();
+        }
+    };
+    let mut gate = Running { tally, setting, failures: 0, stopped: false };
+    for dims in envelope::summing(subject.spec(), &gate.setting.summed) {
+        gate.shape(subject, context, &dims);
+    }
+    gate.tally.finish()
+}
+
+/// What does not change from shape to shape.
+struct Setting {
+    target: Target,
+    program: std::sync::Arc<Program>,
+    orders: Vec<Order>,
+    /// The dimensions that sums run over.
+    summed: BTreeSet<String>,
+    /// Why an output's rounding hides the sums' errors.
+    hides: Option<String>,
+}
+
+fn setting(subject: &dyn Subject) -> Result<Setting, String> {
+    let spec = subject.spec();
+    let target = Target::of(spec)?;
+    let Judge::Formula(program) = target.judge.clone() else {
+        return Err("a rule selects elements and sums nothing".to_owned());
+    };
+    let sums = || program.reductions().iter().filter(|r| r.operation == ReduceOperation::Sum);
+    if sums().next().is_none() {
+        return Err("the formula has no sum".to_owned());
+    }
+    if spec.accumulator.significand_bits() < Format::F32.significand_bits() {
+        return Err(format!("the kernel declares sums in {}", spec.accumulator.name()));
+    }
+    let names = sums().flat_map(|sum| [sum.from.names(), sum.to.names()].concat());
+    let summed = names.map(str::to_owned).collect();
+    let mut orders: Vec<Order> = Vec::new();
+    for order in spec.orders.iter().chain(&ORDERS) {
+        if !orders.contains(order) {
+            orders.push(*order);
+        }
+    }
+    let hides = spec.hides_sums.clone();
+    Ok(Setting { program, target, orders, summed, hides })
+}
+
+struct Running {
+    tally: Tally,
+    setting: Setting,
+    failures: usize,
+    stopped: bool,
+}
+
+impl Running {
+    fn shape(&mut self, subject: &mut dyn Subject, context: &GateContext<'_>, dims: &Dims) {
+        let (shape_case, _) = case(subject, context, (Gate::Fp32Sums, dims), "sums");
+        let layout = match Layout::of(&self.setting.program, dims, &self.setting.target.tiles) {
+            Ok(layout) => layout,
+            Err(error) => return self.tally.fail(&shape_case, error.to_string()),
+        };
+        for reduction in &layout.reductions {
+            if reduction.operation == ReduceOperation::Sum && reduction.terms > 1 {
+                self.sum(subject, context, (dims, &layout, reduction));
+            }
+        }
+    }
+
+    fn sum(
+        &mut self,
+        subject: &mut dyn Subject,
+        context: &GateContext<'_>,
+        (dims, layout, reduction): (&Dims, &Layout, &ReductionLayout),
+    ) {
+        let mut replays = Replays::of(reduction, &self.setting.orders);
+        let mut all_ran = true;
+        for recipe in fill::recipes(reduction, &self.setting.orders) {
+            let name = format!("{}-{}", reduction.name, recipe.name());
+            let (case, random) = case(subject, context, (Gate::Fp32Sums, dims), &name);
+            if self.stopped || self.failures >= FAILURES || !context.wants(&case) {
+                all_ran = false;
+                continue;
+            }
+            self.tally.count();
+            let inputs = fill::build(layout, reduction, &recipe, &mut random.fork("terms"));
+            self.fill(subject, &case, (dims, layout.rows, &inputs), &mut replays);
+        }
+        let (case, _) = case(subject, context, (Gate::Fp32Sums, dims), &reduction.name);
+        if all_ran {
+            self.conclude(&case, reduction, &replays);
+        }
+    }
+
+    fn fill(
+        &mut self,
+        subject: &mut dyn Subject,
+        case: &CaseName,
+        (dims, rows, inputs): (&Dims, usize, &Inputs),
+        replays: &mut Replays,
+    ) {
+        let target = &self.setting.target;
+        let evaluation = Evaluation::new(dims, inputs, &target.arithmetic);
+        let Some(bounded) = subject.reference(&evaluation) else { return };
+        let bounded = match bounded {
+            Ok(bounded) => bounded,
+            Err(error) => return self.tally.unproven(case, format!("fixture: {error}")),
+        };
+        if let Some(problem) = meaningless(&bounded) {
+            return self.tally.unproven(case, problem);
+        }
+        if let Err(error) = replays.take(subject, &target.signature, (&evaluation, rows)) {
+            return self.tally.unproven(case, format!("fixture: {error}"));
+        }
+        let result = match run(subject, dims, inputs) {
+            Ok(result) => result,
+            Err(error) => {
+                self.tally.run_error(case, &error);
+                self.failures += 1;
+                self.stopped |= is_final(&error);
+                return;
+            }
+        };
+        for tensor in &target.signature.outputs {
+            let Some(bounded) = bounded.get(&tensor.name) else { continue };
+            let bytes = result.outputs.get(&tensor.name).map(Vec::as_slice).unwrap_or_default();
+            let verdict = judge(tensor.format, bounded, bytes);
+            self.tally.margin(verdict.margin);
+            if verdict.rejected > 0 {
+                self.failures += 1;
+                let finding = judge::finding(case, (tensor, dims), &verdict, Outcome::Fail);
+                finding.into_iter().for_each(|finding| self.tally.find(finding));
+            }
+        }
+    }
+
+    /// Says what the replays of one sum at one shape proved.
+    fn conclude(&mut self, case: &CaseName, reduction: &ReductionLayout, replays: &Replays) {
+        let what = format!("sum `{}` of {} terms", reduction.name, reduction.terms);
+        for name in replays.that_cannot_differ() {
+            self.tally.note(format!("{what}: {name} cannot differ"));
+        }
+        let unproven: Vec<String> = replays.unproven().collect();
+        match (&self.setting.hides, unproven.first()) {
+            (_, None) => {
+                if let Some(least) = replays.least_proven() {
+                    self.tally.note(format!("{what}: {least}"));
+                }
+            }
+            (Some(reason), Some(_)) => {
+                self.tally.note(format!("{what}: declared hidden, {reason}"));
+                for name in unproven {
+                    self.tally.note(format!("{what}: proved only that {name}"));
+                }
+            }
+            (None, Some(first)) => {
+                let more = unproven.len() - 1;
+                let reason = format!("{what}: {first}, and {more} more replays miss too little");
+                self.tally.unproven(case, reason);
+            }
+        }
+    }
 }

@@ -1,11 +1,17 @@
 //! The gates every kernel must pass, and what they share: the case they are at, the seed, and the
 //! tally that turns many cases into one result.
 
+mod envelope;
 pub mod fp32_sums;
+mod judge;
+mod loudness;
 pub mod non_finite;
 pub mod repeat;
 mod repeat_fill;
+mod replays;
+mod rules;
 pub mod shapes;
+mod target;
 
 use std::cell::RefCell;
 

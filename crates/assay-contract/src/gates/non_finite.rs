@@ -1,8 +1,356 @@
-//! Stub.
-use assay_record::{Gate, GateResult};
-use super::{GateContext, not_applicable};
-use crate::subject::Subject;
+//! Gate 1, non-finite: what NaN and infinities in the inputs do to the class of every output.
+//!
+//! No tolerance: an output is finite, NaN, +Inf or -Inf as the formula says. Before the kernel
+//! runs, the fixture must be able to tell: its classes differ from one output to another, they
+//! survive small changes of the finite data, and an infinity's sign is beyond rounding errors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_num::{Class, Format};
+use assay_record::{CaseName, Evidence, Gate, GateResult, Number, Outcome};
+use assay_reference::fill::Layout;
+use assay_reference::fill::non_finite::{self as fill, Planted};
+use assay_reference::rule::Rule;
+use assay_reference::{
+    Bounded, Dims, Evaluation, EvaluationError, Inputs, ProblemKind, Program, Tensor,
+};
+
+use super::judge::{element, element_name};
+use super::target::{Judge, Target, case, is_final, run};
+use super::{GateContext, Tally, envelope, evidence};
+use crate::subject::{RunError, RunResult, Subject};
+
+/// Failing cases after which the gate has seen enough.
+const FAILURES: usize = 3;
+
 /// Runs the gate.
-pub fn check(_subject: &mut dyn Subject, _context: &GateContext<'_>) -> GateResult {
-    not_applicable(Gate::NonFinite, "not written yet")
+pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
+    let mut tally = Tally::new(Gate::NonFinite);
+    let target = match Target::of(subject.spec()) {
+        Ok(target) => target,
+        Err(reason) => {
+            tally.not_applicable(reason);
+            return tally.finish();
+        }
+    };
+    let mut gate = Running { tally, failures: 0, stopped: false };
+    for dims in envelope::small(subject.spec()) {
+        gate.shape(subject, context, (&target, &dims));
+    }
+    gate.tally.finish()
+}
+
+struct Running {
+    tally: Tally,
+    failures: usize,
+    stopped: bool,
+}
+
+/// What the runs of one tensor's plants showed of the fixture.
+#[derive(Default)]
+struct Fixture {
+    classes: BTreeSet<Class>,
+    /// For each place that held a plant by itself, whether some run with it changed an output.
+    places: BTreeMap<usize, bool>,
+    all_ran: bool,
+}
+
+impl Running {
+    fn shape(
+        &mut self,
+        subject: &mut dyn Subject,
+        context: &GateContext<'_>,
+        (target, dims): (&Target, &Dims),
+    ) {
+        let (base_case, random) = case(subject, context, (Gate::NonFinite, dims), "base");
+        let layout = match target.layout(dims) {
+            Ok(layout) => layout,
+            Err(error) => return self.tally.fail(&base_case, error.to_string()),
+        };
+        let base = fill::base(&layout, &mut random.fork("base"));
+        let neighbour = fill::neighbour(&base, &layout, &mut random.fork("neighbour"));
+        let setting = Setting { target, dims, layout: &layout, base: &base, neighbour: &neighbour };
+        let problem = subject.reference(&setting.evaluation(&base)).and_then(|base| match base {
+            Ok(bounded) => meaningless(&bounded),
+            Err(error) => Some(fixture_error(error)),
+        });
+        if let Some(problem) = problem {
+            return self.tally.unproven(&base_case, problem);
+        }
+        let mut fixtures: BTreeMap<String, Fixture> = BTreeMap::new();
+        for planted in fill::runs(&layout, &mut random.fork("runs")) {
+            let fixture = fixtures
+                .entry(planted.tensor.clone())
+                .or_insert_with(|| Fixture { all_ran: true, ..Fixture::default() });
+            let (case, _) = case(subject, context, (Gate::NonFinite, dims), &planted.name());
+            if self.stopped || self.failures == FAILURES || !context.wants(&case) {
+                fixture.all_ran = false;
+                continue;
+            }
+            self.tally.count();
+            self.planted(subject, (&case, &setting, &planted), fixture);
+        }
+        for (tensor, fixture) in fixtures.into_iter().filter(|(_, fixture)| fixture.all_ran) {
+            if let Some(reason) = fixture.weakness(&tensor) {
+                self.tally.unproven(&base_case, reason);
+            }
+        }
+    }
+
+    fn planted(
+        &mut self,
+        subject: &mut dyn Subject,
+        (case, setting, planted): (&CaseName, &Setting<'_>, &Planted),
+        fixture: &mut Fixture,
+    ) {
+        let inputs = planted.apply(setting.base, |value| value);
+        match setting.expected(subject, planted, &inputs) {
+            Err(reason) => {
+                self.tally.unproven(case, reason);
+                fixture.all_ran = false;
+            }
+            Ok(expected) => {
+                fixture.see(&expected, planted);
+                match run(subject, setting.dims, &inputs) {
+                    Err(error) => self.run_error(case, &error),
+                    Ok(result) => self.judge((case, setting, planted), &expected, &inputs, &result),
+                }
+            }
+        }
+    }
+
+    fn run_error(&mut self, case: &CaseName, error: &RunError) {
+        self.tally.run_error(case, error);
+        self.failures += 1;
+        self.stopped |= is_final(error);
+    }
+
+    fn judge(
+        &mut self,
+        (case, setting, planted): (&CaseName, &Setting<'_>, &Planted),
+        expected: &Expected,
+        inputs: &Inputs,
+        result: &RunResult,
+    ) {
+        let finding =
+            match &setting.target.judge {
+                Judge::Formula(_) => setting.target.signature.outputs.iter().find_map(|tensor| {
+                    wrong_class(case, (setting, tensor, planted), expected, result)
+                }),
+                Judge::Rule(rule) => wrong_choice(case, (rule, setting), inputs, result),
+            };
+        if let Some(finding) = finding {
+            self.failures += 1;
+            self.tally.find(finding);
+        }
+    }
+}
+
+impl Fixture {
+    fn see(&mut self, expected: &Expected, planted: &Planted) {
+        self.classes.extend(expected.classes.values().flatten().copied());
+        for (plant, _) in &planted.plants {
+            if let [(from, to, _)] = plant.stretches[..]
+                && from + 1 == to
+            {
+                *self.places.entry(from).or_default() |= expected.changes;
+            }
+        }
+    }
+
+    /// Why the runs of one tensor prove nothing, if they do not.
+    fn weakness(&self, tensor: &str) -> Option<String> {
+        if self.classes.len() == 1 {
+            let class = self.classes.first()?;
+            return Some(format!("every output is {class} whatever is planted in `{tensor}`"));
+        }
+        let (place, _) = self.places.iter().find(|(_, changes)| !**changes)?;
+        Some(format!("nothing planted in `{tensor}` at place {place} changes an output"))
+    }
+}
+
+/// What a run's outputs must be.
+struct Expected {
+    /// Each output's classes; empty for kernels that a rule judges.
+    classes: BTreeMap<String, Vec<Class>>,
+    /// True if some output differs from the one without plants.
+    changes: bool,
+}
+
+/// One shape with its finite data.
+struct Setting<'a> {
+    target: &'a Target,
+    dims: &'a Dims,
+    layout: &'a Layout,
+    base: &'a Inputs,
+    neighbour: &'a Inputs,
+}
+
+impl Setting<'_> {
+    fn evaluation<'b>(&'b self, inputs: &'b Inputs) -> Evaluation<'b> {
+        Evaluation::new(self.dims, inputs, &self.target.arithmetic)
+    }
+
+    /// What the outputs must be, or why this fixture could not tell.
+    fn expected(
+        &self,
+        subject: &dyn Subject,
+        planted: &Planted,
+        inputs: &Inputs,
+    ) -> Result<Expected, String> {
+        match &self.target.judge {
+            Judge::Formula(program) => self.classes(subject, program, planted, inputs),
+            Judge::Rule(rule) => {
+                let outputs = |inputs| {
+                    rule.expected(self.dims, inputs).map_err(|error| format!("fixture: {error}"))
+                };
+                let same = same_outputs(&outputs(inputs)?, &outputs(self.base)?);
+                Ok(Expected { classes: BTreeMap::new(), changes: !same })
+            }
+        }
+    }
+
+    fn classes(
+        &self,
+        subject: &dyn Subject,
+        program: &Program,
+        planted: &Planted,
+        inputs: &Inputs,
+    ) -> Result<Expected, String> {
+        let of = |inputs: &Inputs| program.classes(&self.evaluation(inputs)).map_err(fixture_error);
+        let classes = of(inputs)?;
+        let near = of(&planted.apply(self.neighbour, |value| value))?;
+        if classes != near {
+            return Err("fixture: small changes of the finite data change a class".to_owned());
+        }
+        self.check_signs(subject, planted, &classes)?;
+        let changes = classes != of(self.base)?;
+        Ok(Expected { classes, changes })
+    }
+
+    /// An output that is an infinity must have a certain sign: with a large number in place of
+    /// each planted infinity, the value must lie beyond its error on the same side.
+    fn check_signs(
+        &self,
+        subject: &dyn Subject,
+        planted: &Planted,
+        classes: &BTreeMap<String, Vec<Class>>,
+    ) -> Result<(), String> {
+        let infinite =
+            |class: &Class| matches!(class, Class::PositiveInfinity | Class::NegativeInfinity);
+        if !classes.values().flatten().any(infinite) {
+            return Ok(());
+        }
+        let tensor = self.layout.tensor(&planted.tensor);
+        let large = tensor.map_or(1.0, |tensor| large(tensor.format));
+        let finite = |value: f64| if value.is_nan() { 1.0 } else { value.signum() * large };
+        let inputs = planted.apply(self.base, finite);
+        let bounded = subject.reference(&self.evaluation(&inputs));
+        let Some(bounded) = bounded else { return Ok(()) };
+        for (name, bounded) in bounded.map_err(fixture_error)? {
+            let Some(classes) = classes.get(&name) else { continue };
+            if let Some(place) = uncertain_sign(classes, &bounded) {
+                return Err(format!("fixture: the sign of {name} at element {place} is uncertain"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number that swamps ordinary data and overflows no sum of it.
+fn large(format: Format) -> f64 {
+    let exponent = (format.max_finite().log2() - 1.0).floor().min(24.0);
+    2f64.powi(exponent as i32)
+}
+
+fn uncertain_sign(classes: &[Class], bounded: &Bounded) -> Option<usize> {
+    let certain = |(place, class): (usize, &Class)| {
+        let (value, error) = (bounded.value[place], bounded.error[place]);
+        match class {
+            Class::PositiveInfinity => value == f64::INFINITY || value > error,
+            Class::NegativeInfinity => value == f64::NEG_INFINITY || -value > error,
+            Class::Finite | Class::NaN => true,
+        }
+    };
+    let mut places = classes.iter().enumerate();
+    places.find(|place| !certain(*place)).map(|(place, _)| place)
+}
+
+fn fixture_error(error: EvaluationError) -> String {
+    format!("fixture: {error}")
+}
+
+fn same_outputs(a: &BTreeMap<String, Vec<f64>>, b: &BTreeMap<String, Vec<f64>>) -> bool {
+    let bits = |outputs: &BTreeMap<String, Vec<f64>>| -> Vec<u64> {
+        outputs.values().flatten().map(|value| value.to_bits()).collect()
+    };
+    bits(a) == bits(b)
+}
+
+/// The first output element of the wrong class, as a finding.
+fn wrong_class(
+    case: &CaseName,
+    (setting, tensor, planted): (&Setting<'_>, &Tensor, &Planted),
+    expected: &Expected,
+    result: &RunResult,
+) -> Option<Evidence> {
+    let classes = expected.classes.get(&tensor.name)?;
+    let bytes = result.outputs.get(&tensor.name).map(Vec::as_slice).unwrap_or_default();
+    let got = tensor.format.decode_slice(bytes);
+    let is_wrong =
+        |place: &usize| got.get(*place).map(|got| Class::of(*got)) != Some(classes[*place]);
+    let mut wrong = (0..classes.len()).filter(is_wrong);
+    let place = wrong.next()?;
+    let count = 1 + wrong.count();
+    let element = element(tensor, setting.dims, place);
+    let got = got.get(place).copied();
+    let reason = format!(
+        "{} is {}, the formula gives {} with {} ({count} of {} elements)",
+        element_name(&tensor.name, &element),
+        got.map_or("missing".to_owned(), |got| Class::of(got).to_string()),
+        classes[place],
+        nearest_plant(setting, planted, &element),
+        classes.len(),
+    );
+    let mut finding = evidence(case, Outcome::Fail, reason);
+    finding.output = Some(tensor.name.clone());
+    finding.element = Some(element);
+    finding.got = got.map(Number);
+    Some(finding)
+}
+
+/// Names the plant that lies in the element's row, else the first.
+fn nearest_plant(setting: &Setting<'_>, planted: &Planted, element: &[i64]) -> String {
+    let row = element.first().copied();
+    let in_row = planted.plants.iter().find(|(_, line)| line.row.map(|row| row as i64) == row);
+    let Some((plant, line)) = in_row.or(planted.plants.first()) else { return String::new() };
+    let layout = setting.layout.tensor(&planted.tensor);
+    let at = plant.stretches.first().map_or(0, |(from, _, _)| line.at(*from));
+    let place = layout.map(|layout| layout.element(at)).unwrap_or_default();
+    format!("{} planted at {}", plant.name, element_name(&planted.tensor, &place))
+}
+
+/// The first output element that a rule forbids, as a finding.
+fn wrong_choice(
+    case: &CaseName,
+    (rule, setting): (&Rule, &Setting<'_>),
+    inputs: &Inputs,
+    result: &RunResult,
+) -> Option<Evidence> {
+    let outputs = super::rules::decode(&setting.target.signature, result);
+    let violations = rule.check(setting.dims, inputs, &outputs, usize::MAX);
+    super::rules::finding(case, rule, violations)
+}
+
+/// Problems that make a bound meaningless; a comparison decided within its error is none.
+pub(super) fn meaningless(bounded: &BTreeMap<String, Bounded>) -> Option<String> {
+    let problems = bounded.values().flat_map(|bounded| &bounded.problems);
+    let mut grave = problems.filter(|problem| problem.kind != ProblemKind::Undecided);
+    grave.next().map(|problem| {
+        let kind = match problem.kind {
+            ProblemKind::Vanishing => "may vanish",
+            _ => "may overflow",
+        };
+        format!("fixture: `{}` in `{}` {kind}", problem.expression, problem.statement)
+    })
 }

@@ -1,8 +1,231 @@
-//! Stub.
-use assay_record::{Gate, GateResult};
-use super::{GateContext, not_applicable};
-use crate::subject::Subject;
+//! Gate 3, shapes: every served shape and the edges of every tile, each output element within its
+//! error bound.
+//!
+//! Before a kernel is judged at a shape, the inputs must be able to fail it: losing the first, the
+//! last or a tile-edge term of any reduction moves some output to ten times its bound. Terms that
+//! are too quiet for that are made louder, a row each.
+
+use assay_record::{CaseName, Gate, GateResult, Outcome};
+use assay_reference::fill::shapes::{self as fill, Style};
+use assay_reference::fill::{Layout, ranked};
+use assay_reference::rule::Rule;
+use assay_reference::{Dims, Inputs, Program};
+
+use super::judge::{self, judge};
+use super::loudness::{Loudness, Raised};
+use super::non_finite::meaningless;
+use super::target::{Judge, Target, case, is_final, run};
+use super::{GateContext, Tally, envelope, rules};
+use crate::subject::{RunError, RunResult, Subject};
+
+/// Failing cases after which the gate has seen enough.
+const FAILURES: usize = 3;
+
 /// Runs the gate.
-pub fn check(_subject: &mut dyn Subject, _context: &GateContext<'_>) -> GateResult {
-    not_applicable(Gate::Shapes, "not written yet")
+pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
+    let mut tally = Tally::new(Gate::Shapes);
+    let target = match Target::of(subject.spec()) {
+        Ok(target) => target,
+        Err(reason) => {
+            tally.not_applicable(reason);
+            return tally.finish();
+        }
+    };
+    let mut gate = Running { tally, target, failures: 0, stopped: false };
+    for dims in envelope::served_and_edges(subject.spec()) {
+        gate.shape(subject, context, &dims);
+    }
+    gate.tally.finish()
+}
+
+struct Running {
+    tally: Tally,
+    target: Target,
+    failures: usize,
+    stopped: bool,
+}
+
+/// One case about to run.
+struct Prepared<'a> {
+    case: &'a CaseName,
+    dims: &'a Dims,
+    inputs: &'a Inputs,
+}
+
+impl Running {
+    fn shape(&mut self, subject: &mut dyn Subject, context: &GateContext<'_>, dims: &Dims) {
+        let (shape_case, _) = case(subject, context, (Gate::Shapes, dims), "mixed");
+        let layout = match self.target.layout(dims) {
+            Ok(layout) => layout,
+            Err(error) => return self.tally.fail(&shape_case, error.to_string()),
+        };
+        match self.target.judge.clone() {
+            Judge::Formula(program) => {
+                self.formula_shape(subject, context, (&program, dims, &layout));
+            }
+            Judge::Rule(rule) => self.rule_shape(subject, context, (&rule, dims, &layout)),
+        }
+    }
+
+    /// True if the case is to run.
+    fn wants(&mut self, context: &GateContext<'_>, case: &CaseName) -> bool {
+        let wanted = !self.stopped && self.failures < FAILURES && context.wants(case);
+        if wanted {
+            self.tally.count();
+        }
+        wanted
+    }
+
+    fn formula_shape(
+        &mut self,
+        subject: &mut dyn Subject,
+        context: &GateContext<'_>,
+        (program, dims, layout): (&Program, &Dims, &Layout),
+    ) {
+        let tiny = fill::tiny_scale(self.target.signature.scalars.values().copied());
+        let places = plan_rows(&fill::styles(layout), layout);
+        for (number, rows) in places.chunks(layout.rows.max(1)).enumerate() {
+            let name = format!("mixed-{number}");
+            let (case, random) = case(subject, context, (Gate::Shapes, dims), &name);
+            if !self.wants(context, &case) {
+                continue;
+            }
+            let mut inputs =
+                fill::build(layout, &styles_of(rows, layout.rows), tiny, &mut random.fork("rows"));
+            let loudness = Loudness { program, target: &self.target, dims, layout };
+            for (row, place) in rows.iter().enumerate() {
+                let Place::Term { reduction, term } = place else { continue };
+                match loudness.raise(subject, &mut inputs, (row, *reduction, *term)) {
+                    Raised::Loud => {}
+                    Raised::Nothing(reason) => self.tally.note(reason),
+                    Raised::Quiet(reason) => self.tally.unproven(&case, reason),
+                }
+            }
+            self.judged_run(subject, &Prepared { case: &case, dims, inputs: &inputs });
+        }
+    }
+
+    fn judged_run(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>) {
+        let evaluation = assay_reference::Evaluation::new(
+            prepared.dims,
+            prepared.inputs,
+            &self.target.arithmetic,
+        );
+        let Some(bounded) = subject.reference(&evaluation) else { return };
+        let bounded = match bounded {
+            Ok(bounded) => bounded,
+            Err(error) => return self.tally.unproven(prepared.case, format!("fixture: {error}")),
+        };
+        if let Some(problem) = meaningless(&bounded) {
+            return self.tally.unproven(prepared.case, problem);
+        }
+        let result = match run(subject, prepared.dims, prepared.inputs) {
+            Ok(result) => result,
+            Err(error) => return self.run_error(prepared.case, &error),
+        };
+        for tensor in &self.target.signature.outputs {
+            let Some(bounded) = bounded.get(&tensor.name) else { continue };
+            let bytes = result.outputs.get(&tensor.name).map(Vec::as_slice).unwrap_or_default();
+            let verdict = judge(tensor.format, bounded, bytes);
+            self.tally.margin(verdict.margin);
+            if verdict.rejected > 0 {
+                self.failures += 1;
+                let at = (tensor, prepared.dims);
+                let finding = judge::finding(prepared.case, at, &verdict, Outcome::Fail);
+                finding.into_iter().for_each(|finding| self.tally.find(finding));
+            }
+        }
+        self.replaced(subject, prepared, &result);
+    }
+
+    /// A replacement gives the bytes of the kernel it replaces.
+    fn replaced(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>, result: &RunResult) {
+        let request = crate::subject::RunRequest::new(prepared.dims, prepared.inputs);
+        let other = match subject.run_replaced(&request) {
+            None => return,
+            Some(Err(error)) => {
+                let reason = format!("the kernel it replaces did not run: {error}");
+                return self.tally.unproven(prepared.case, reason);
+            }
+            Some(Ok(other)) => other,
+        };
+        for tensor in &self.target.signature.outputs {
+            let (ours, theirs) =
+                (result.outputs.get(&tensor.name), other.outputs.get(&tensor.name));
+            if ours != theirs {
+                self.failures += 1;
+                let reason = format!(
+                    "`{}` differs from what `{}` gives on the same inputs",
+                    tensor.name,
+                    subject.spec().replaces.as_deref().unwrap_or("the kernel it replaces"),
+                );
+                self.tally.fail(prepared.case, reason);
+            }
+        }
+    }
+
+    fn run_error(&mut self, case: &CaseName, error: &RunError) {
+        self.tally.run_error(case, error);
+        self.failures += 1;
+        self.stopped |= is_final(error);
+    }
+
+    fn rule_shape(
+        &mut self,
+        subject: &mut dyn Subject,
+        context: &GateContext<'_>,
+        (rule, dims, layout): (&Rule, &Dims, &Layout),
+    ) {
+        let scores = rule.scores().name.clone();
+        let (length, tile) = ranked::extent(layout, &scores);
+        let patterns = ranked::patterns(length, tile);
+        for (number, patterns) in patterns.chunks(layout.rows.max(1)).enumerate() {
+            let name = format!("ranked-{number}");
+            let (case, random) = case(subject, context, (Gate::Shapes, dims), &name);
+            if !self.wants(context, &case) {
+                continue;
+            }
+            let inputs = ranked::build(layout, &scores, patterns, &mut random.fork("rows"));
+            let prepared = Prepared { case: &case, dims, inputs: &inputs };
+            match run(subject, dims, &inputs) {
+                Err(error) => self.run_error(&case, &error),
+                Ok(result) => {
+                    let outputs = rules::decode(&self.target.signature, &result);
+                    let violations = rule.check(dims, &inputs, &outputs, usize::MAX);
+                    if let Some(finding) = rules::finding(&case, rule, violations) {
+                        self.failures += 1;
+                        self.tally.find(finding);
+                    }
+                    self.replaced(subject, &prepared, &result);
+                }
+            }
+        }
+    }
+}
+
+/// What a row is there for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// A style of data.
+    Style(Style),
+    /// A term whose loss must show.
+    Term { reduction: usize, term: usize },
+}
+
+/// A row for each style and for each critical term of each reduction.
+fn plan_rows(styles: &[Style], layout: &Layout) -> Vec<Place> {
+    let terms = layout.reductions.iter().enumerate().flat_map(|(reduction, described)| {
+        described.critical_terms().into_iter().map(move |term| Place::Term { reduction, term })
+    });
+    styles.iter().map(|style| Place::Style(*style)).chain(terms).collect()
+}
+
+/// The style of every row of a run; rows that nothing needs are ordinary and wide by turns.
+fn styles_of(places: &[Place], rows: usize) -> Vec<Style> {
+    let style = |row: usize| match places.get(row) {
+        Some(Place::Style(style)) => *style,
+        None if row % 2 == 1 => Style::Wide,
+        Some(Place::Term { .. }) | None => Style::Ordinary,
+    };
+    (0..rows).map(style).collect()
 }

@@ -68,15 +68,6 @@ pub struct Loud {
 /// The largest [`Loud::level`].
 pub const LOUDEST: u32 = 3;
 
-/// What one row of a run holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// What its values are like.
-    pub style: Style,
-    /// The term that stands out.
-    pub loud: Option<Loud>,
-}
-
 /// The styles that the first row-wise input can have; `Style::Ordinary` is always among them.
 pub fn styles(layout: &Layout) -> Vec<Style> {
     let format = shaped_tensor(layout).map_or(Format::F32, |tensor| tensor.format);
@@ -90,8 +81,9 @@ pub fn tiny_scale(scalars: impl IntoIterator<Item = f64>) -> f64 {
     smallest.sqrt()
 }
 
-/// Builds the inputs of one run, a row for each entry of `rows`; `tiny` is [`tiny_scale`].
-pub fn build(layout: &Layout, rows: &[Row], tiny: f64, random: &mut SplitMix64) -> Inputs {
+/// Builds the inputs of one run; row r takes `styles[r]`, rows past the end are ordinary. `tiny` is
+/// [`tiny_scale`].
+pub fn build(layout: &Layout, styles: &[Style], tiny: f64, random: &mut SplitMix64) -> Inputs {
     let mut inputs = layout.zeros();
     let shaped = shaped_tensor(layout).map(|tensor| tensor.name.clone());
     for tensor in &layout.tensors {
@@ -99,15 +91,10 @@ pub fn build(layout: &Layout, rows: &[Row], tiny: f64, random: &mut SplitMix64) 
         let Some(elements) = inputs.tensors.get_mut(&tensor.name) else { continue };
         let is_shaped = shaped.as_ref() == Some(&tensor.name);
         for line in row_lines(tensor) {
-            let style = line.row.and_then(|row| rows.get(row)).map_or(Style::Ordinary, |row| {
-                if is_shaped || row.style == Style::Wide { row.style } else { Style::Ordinary }
-            });
-            fill_line(elements, line, (tensor.format, style, tiny), &mut random);
-        }
-    }
-    for (number, row) in rows.iter().enumerate() {
-        if let Some(loud) = &row.loud {
-            make_loud(layout, &mut inputs, number, loud);
+            let style = line.row.and_then(|row| styles.get(row)).copied();
+            let style = style.filter(|style| is_shaped || *style == Style::Wide);
+            let kind = (tensor.format, style.unwrap_or(Style::Ordinary), tiny);
+            fill_line(elements, line, kind, &mut random);
         }
     }
     inputs
@@ -146,23 +133,43 @@ fn fill_line(
     }
 }
 
-/// Makes a term of row `row` loud, in the first tensor of the term that has rows.
-fn make_loud(layout: &Layout, inputs: &mut Inputs, row: usize, loud: &Loud) {
-    let Some(reduction) = layout.reductions.get(loud.reduction) else { return };
-    let read = |name: &str| reduction.reads.iter().find(|(tensor, _)| tensor == name);
+/// An element that was changed, and what it held before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    tensor: String,
+    flat: usize,
+    before: f64,
+}
+
+/// Makes a term of row `row` loud, in the first tensor of the term that has rows (in every row, if
+/// none has). The answer undoes it.
+pub fn make_loud(layout: &Layout, inputs: &mut Inputs, row: usize, loud: &Loud) -> Vec<Changed> {
+    let mut changed = Vec::new();
+    let Some(reduction) = layout.reductions.get(loud.reduction) else { return changed };
     let names = reduction.term.tensors();
-    let with_rows = names
-        .iter()
-        .find(|name| layout.tensor(name).is_some_and(|tensor| tensor.row_axis.is_some()));
-    let Some(name) = with_rows.or(names.first()) else { return };
-    let (Some((_, axis)), Some(tensor)) = (read(name), layout.tensor(name)) else { return };
-    let Some(elements) = inputs.tensors.get_mut(*name) else { return };
+    let has_rows = |name: &&&str| layout.tensor(name).is_some_and(|t| t.row_axis.is_some());
+    let Some(name) = names.iter().find(has_rows).or(names.first()) else { return changed };
+    let read = reduction.reads.iter().find(|(tensor, _)| tensor == name);
+    let (Some((_, axis)), Some(tensor)) = (read, layout.tensor(name)) else { return changed };
+    let Some(elements) = inputs.tensors.get_mut(*name) else { return changed };
     let lines = tensor.lines(*axis).into_iter();
     for line in lines.filter(|line| line.row.is_none() || line.row == Some(row)) {
         let place = reduction.from + loud.term;
         if place < line.length {
             let flat = line.at(place);
-            elements[flat] = louder(elements, line, flat, (tensor.format, reduction, loud));
+            let value = louder(elements, line, flat, (tensor.format, reduction, loud));
+            let before = std::mem::replace(&mut elements[flat], value);
+            changed.push(Changed { tensor: (*name).to_owned(), flat, before });
+        }
+    }
+    changed
+}
+
+/// Takes back what [`make_loud`] did.
+pub fn undo(inputs: &mut Inputs, changed: &[Changed]) {
+    for change in changed {
+        if let Some(elements) = inputs.tensors.get_mut(&change.tensor) {
+            elements[change.flat] = change.before;
         }
     }
 }

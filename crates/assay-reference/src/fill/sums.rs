@@ -58,12 +58,12 @@ pub fn recipes(reduction: &ReductionLayout, orders: &[Order]) -> Vec<Recipe> {
         }
         Term::Square(_) | Term::Deviation(_) => {
             let mut recipes = vec![Recipe::OneLarge];
-            recipes.extend(each(&|order| Recipe::LargeFirst(order.clone())));
+            recipes.extend(each(&|order| Recipe::LargeFirst(*order)));
             recipes
         }
         Term::Exponential(_) => [Format::F16, Format::Bf16]
             .into_iter()
-            .flat_map(|format| each(&|order| Recipe::ZeroFirst(order.clone(), format)))
+            .flat_map(|format| each(&|order| Recipe::ZeroFirst(*order, format)))
             .collect(),
     }
 }
@@ -231,7 +231,8 @@ impl Terms<'_> {
         self.random.shuffle(&mut places);
         let alone = places.iter().position(|place| self.product[*place].abs() == 1.0);
         let alone = places.swap_remove(alone.unwrap_or(0));
-        let number = if self.row % 2 == 0 { 1.0 } else { self.element(1.0, limit.min(8.0)) };
+        let number =
+            if self.row.is_multiple_of(2) { 1.0 } else { self.element(1.0, limit.min(8.0)) };
         line[alone] = number * unit;
         for pair in places.chunks_exact(2) {
             // Even, so that a factor of 2 on the other side of the pair leaves a whole number.
@@ -296,7 +297,9 @@ impl Terms<'_> {
         // exp(-7.625) is just under half a step of f16 at 1, exp(-5.5625) of bf16.
         let small = if format == Format::F16 { -7.625 } else { -5.5625 };
         let mut line = vec![small; length];
-        firsts.iter().for_each(|place| line[*place] = 0.0);
+        for place in firsts {
+            line[*place] = 0.0;
+        }
         for _ in 0..3.min(length / 8) {
             let place = self.random.below(length as u64) as usize;
             if line[place] != 0.0 {

@@ -211,13 +211,14 @@ fn an_input_that_all_rows_share_and_a_sum_walks_holds_one_plant_a_run() {
 #[test]
 fn rows_have_their_styles_and_loud_terms_stand_out() {
     let layout = layout("rows.softmax", Format::Bf16, 6, 300);
-    let mut rows: Vec<shapes::Row> = shapes::styles(&layout)
-        .into_iter()
-        .map(|style| shapes::Row { style, loud: None })
-        .collect();
+    let styles = shapes::styles(&layout);
+    let mut inputs = shapes::build(&layout, &styles, 1e-3, &mut SplitMix64::new(4));
+    let plain = inputs.clone();
     let loud = shapes::Loud { reduction: 0, term: 299, level: 2, negative: false };
-    rows.push(shapes::Row { style: shapes::Style::Ordinary, loud: Some(loud) });
-    let inputs = shapes::build(&layout, &rows, 1e-3, &mut SplitMix64::new(4));
+    let changed = shapes::make_loud(&layout, &mut inputs, 5, &loud);
+    let mut undone = inputs.clone();
+    shapes::undo(&mut undone, &changed);
+    assert_eq!(undone, plain);
     every_value_is_held_exactly(&layout, &inputs);
     let x: Vec<&[f64]> = inputs.tensors["x"].chunks_exact(300).collect();
     let mean = |row: &[f64]| row.iter().sum::<f64>() / 300.0;

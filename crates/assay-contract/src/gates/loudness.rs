@@ -1,0 +1,114 @@
+//! Makes sure that a kernel which loses a term would be caught: the reference itself loses the
+//! term, and some output has to move to ten times its bound.
+
+use assay_num::Class;
+use assay_reference::fill::Layout;
+use assay_reference::fill::shapes::{LOUDEST, Loud, make_loud, undo};
+use assay_reference::{Bounded, Dims, Drop, Evaluation, EvaluationError, Inputs, Program};
+
+use super::judge::{excess, ratio};
+use super::non_finite::meaningless;
+use super::target::Target;
+use crate::subject::Subject;
+
+/// How far beyond its bound a lost term must move some output.
+const ENOUGH: f64 = 10.0;
+
+/// One shape at which terms are made loud.
+pub(super) struct Loudness<'a> {
+    pub(super) program: &'a Program,
+    pub(super) target: &'a Target,
+    pub(super) dims: &'a Dims,
+    pub(super) layout: &'a Layout,
+}
+
+/// What became of a term.
+#[derive(Debug, PartialEq)]
+pub(super) enum Raised {
+    /// Its loss shows.
+    Loud,
+    /// Its loss changes no output whatever it is: a kernel that loses it is right. Why.
+    Nothing(String),
+    /// Its loss would go unnoticed. Why.
+    Quiet(String),
+}
+
+impl Loudness<'_> {
+    /// Raises term `term` of a reduction in one row until its loss shows; leaves it as it was if
+    /// that cannot be.
+    pub(super) fn raise(
+        &self,
+        subject: &dyn Subject,
+        inputs: &mut Inputs,
+        (row, reduction, term): (usize, usize, usize),
+    ) -> Raised {
+        let mut best = 0f64;
+        let levels = (0..=LOUDEST).flat_map(|level| [(level, false), (level, true)]);
+        for (level, negative) in levels.filter(|level| *level != (0, true)) {
+            let loud = Loud { reduction, term, level, negative };
+            let changed = make_loud(self.layout, inputs, row, &loud);
+            match self.loss(subject, inputs, (row, &loud)) {
+                Ok(ratio) if ratio >= ENOUGH => return Raised::Loud,
+                Ok(ratio) => best = best.max(ratio),
+                Err(_) => {}
+            }
+            undo(inputs, &changed);
+        }
+        let described = &self.layout.reductions[reduction];
+        let place = format!("term {term} of reduction `{}`", described.name);
+        if best == 0.0 && described.terms <= 1 {
+            return Raised::Nothing(format!("losing {place} at {:?} changes nothing", self.dims));
+        }
+        Raised::Quiet(format!("losing {place} moves no output beyond {best:.1} times its bound"))
+    }
+
+    /// The largest excess over error that losing the term makes in `row`; infinite if a class
+    /// changes. Stops counting at [`ENOUGH`].
+    fn loss(
+        &self,
+        subject: &dyn Subject,
+        inputs: &Inputs,
+        (row, loud): (usize, &Loud),
+    ) -> Result<f64, EvaluationError> {
+        let has_rows = self.target.signature.outputs.iter().any(|output| !output.shape.is_empty());
+        let mut evaluation = Evaluation::new(self.dims, inputs, &self.target.arithmetic);
+        evaluation.rows = has_rows.then_some(row as i64..row as i64 + 1);
+        let Some(whole) = subject.reference(&evaluation).transpose()? else { return Ok(0.0) };
+        if meaningless(&whole).is_some() {
+            return Ok(0.0);
+        }
+        let reduction = self.layout.reductions[loud.reduction].name.clone();
+        evaluation.drop = Some(Drop { reduction, term: loud.term as i64 });
+        let without = self.program.value(&evaluation)?;
+        let mut largest = 0f64;
+        for output in &self.target.signature.outputs {
+            if let Some((whole, without)) = whole.get(&output.name).zip(without.get(&output.name)) {
+                largest = largest.max(moved(output.format, whole, without));
+            }
+        }
+        if largest >= ENOUGH {
+            return Ok(largest);
+        }
+        let classes = self.program.classes(&evaluation)?;
+        let finite = classes.values().flatten().all(|class| *class == Class::Finite);
+        Ok(if finite { largest } else { f64::INFINITY })
+    }
+}
+
+/// The largest excess over error of `without` rounded to the output's format.
+fn moved(format: assay_num::Format, whole: &Bounded, without: &[f64]) -> f64 {
+    let mut largest = 0f64;
+    for (place, other) in without.iter().enumerate() {
+        let (value, error) = (whole.value[place], whole.error[place]);
+        let distance = (other - value).abs();
+        // The excess is at most the distance and half a step of the output's.
+        if distance.is_finite() && distance < ENOUGH * error {
+            continue;
+        }
+        largest = largest.max(ratio(excess(format, value, *other), error));
+        if largest >= ENOUGH {
+            break;
+        }
+    }
+    largest
+}
