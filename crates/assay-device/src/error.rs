@@ -141,8 +141,8 @@ impl DeviceError {
         match self {
             DeviceError::DriverMissing { hint, .. }
             | DeviceError::InvalidLaunch { hint, .. }
-            | DeviceError::InvalidRequest { hint, .. } => Some(hint.clone()),
-            DeviceError::Fault(KernelFault { hint: Some(hint), .. }) => Some(hint.clone()),
+            | DeviceError::InvalidRequest { hint, .. }
+            | DeviceError::Fault(KernelFault { hint: Some(hint), .. }) => Some(hint.clone()),
             DeviceError::NoSuchDevice { available, hint, .. } => {
                 hint.clone().or_else(|| Some(format!("available: {}", listing(available))))
             }

@@ -1,9 +1,11 @@
 //! The CUDA backend against a driver library made for the purpose, so that what a missing, old,
 //! broken or failing driver does is tested where there is no GPU.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 
 use assay_device::cuda::{CudaDevice, REQUIRED_FUNCTIONS};
 use assay_device::{
@@ -13,23 +15,27 @@ use assay_device::{
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_driver/fake.c");
 
-/// Builds the fake driver with the given `-D` options. `None`, and a line that says so, where
-/// there is no C compiler.
+/// Builds the fake driver with the given `-D` options, once for all tests that want the same.
+/// `None`, and a line that says so, where there is no C compiler.
 fn library(test: &str, options: &[&str]) -> Option<String> {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.so"));
-    let mut compiler = Command::new("cc");
-    compiler.args(["-std=c11", "-shared", "-fPIC", "-o"]).arg(&path).arg(SOURCE).args(options);
-    match compiler.output() {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "the fake driver does not compile: {said}");
-            Some(path.to_string_lossy().into_owned())
+    static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let name = format!("fake{}.so", options.concat());
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut built = BUILT.lock().expect("no test panics while it builds");
+    if !built.contains(&path) {
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=c11", "-shared", "-fPIC", "-o"]).arg(&path).arg(SOURCE).args(options);
+        match compiler.output() {
+            Ok(output) => assert!(output.status.success(), "the fake driver: {output:?}"),
+            Err(error) => {
+                let line = format!("SKIPPED {test}: no C compiler `cc`: {error}\n");
+                let _ = std::io::stderr().write_all(line.as_bytes());
+                return None;
+            }
         }
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no C compiler `cc`: {error}");
-            None
-        }
+        built.insert(path.clone());
     }
+    Some(path.to_string_lossy().into_owned())
 }
 
 fn opened(test: &str, options: &[&str]) -> Option<Result<CudaDevice, DeviceError>> {
@@ -154,7 +160,7 @@ fn the_compilers_complaint_comes_with_its_line() {
     let Some(result) = opened("rejected", &["-DLOAD_CODE=218"]) else { return };
     let mut device = result.expect("the fake opens");
     let error = device.load(&Image::ptx("bad.ptx", "first\nsecond\n")).expect_err("rejected");
-    assert_eq!(error.to_string(), "bad.ptx:2: error   : the fake dislikes this\n  | second");
+    assert_eq!(error.to_string(), "bad.ptx:2: the fake dislikes this\n  | second");
     assert!(error.hint().is_some_and(|hint| hint.contains("line 2")), "{error:?}");
 }
 

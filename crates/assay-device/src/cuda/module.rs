@@ -138,10 +138,13 @@ fn first_line_number(log: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The log's first line without the compiler's own name and place.
+/// The log's first complaint, without the compiler's own name and place in front of it.
 fn first_complaint(log: &str) -> Option<String> {
     let line = log.lines().find(|line| !line.trim().is_empty())?;
-    Some(line.rsplit("; ").next().unwrap_or(line).trim().to_string())
+    let complaint = line.split_once("; ").map_or(line, |(_place, complaint)| complaint);
+    let (sort, words) = complaint.split_once(": ").unwrap_or(("", complaint));
+    let words = if matches!(sort.trim(), "error" | "fatal") { words } else { complaint };
+    Some(words.trim().to_string())
 }
 
 /// A kernel of a loaded module.
@@ -356,10 +359,7 @@ mod tests {
     #[test]
     fn the_compilers_log_yields_the_line_and_the_complaint() {
         assert_eq!(first_line_number(LOG), Some(7));
-        assert_eq!(
-            first_complaint(LOG).as_deref(),
-            Some("fatal   : Parsing error near '??': syntax error")
-        );
+        assert_eq!(first_complaint(LOG).as_deref(), Some("Parsing error near '??': syntax error"));
     }
 
     #[test]

@@ -1,0 +1,85 @@
+//! What the device tests share: kernels, opening devices, and saying what was skipped.
+
+use std::io::Write as _;
+
+use assay_device::{
+    Allocation, Argument, BufferId, Device, DeviceError, Image, Launch, LaunchReport, ModuleId,
+    StreamId, open,
+};
+
+/// The kernels that the tests launch.
+pub(crate) const KERNELS: &str = include_str!("kernels.ptx");
+
+/// A GPU, or `None` and a line that says why there is none. With `ASSAY_REQUIRE_GPU` set, a
+/// missing GPU fails the test instead.
+pub(crate) fn gpu(test: &str) -> Option<Box<dyn Device>> {
+    let error = match open("cuda:0") {
+        Ok(device) => return Some(device),
+        Err(error) => error,
+    };
+    let absent = matches!(
+        error,
+        DeviceError::DriverMissing { .. }
+            | DeviceError::DriverTooOld { .. }
+            | DeviceError::NoSuchDevice { .. }
+    );
+    assert!(absent, "there is a GPU, but it does not open: {error}");
+    assert!(std::env::var_os("ASSAY_REQUIRE_GPU").is_none(), "a GPU is required: {error}");
+    skip(test, &error.to_string());
+    None
+}
+
+/// Says, past the test harness, that a test did not run.
+pub(crate) fn skip(test: &str, reason: &str) {
+    let line = format!("SKIPPED {test}: {reason}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Loads the kernels.
+pub(crate) fn load(device: &mut dyn Device) -> ModuleId {
+    device
+        .load(&Image::ptx("kernels.ptx", KERNELS))
+        .unwrap_or_else(|error| panic!("the kernels do not load: {error}; {:?}", error.hint()))
+}
+
+/// A buffer of that many bytes, poisoned with `0xEE`.
+pub(crate) fn buffer(device: &mut dyn Device, bytes: u64) -> BufferId {
+    let allocation = Allocation { poison: 0xEE, ..Allocation::new(bytes) };
+    device.allocate(&allocation).expect("there is memory")
+}
+
+/// Starts a launch on the default stream and waits for it.
+pub(crate) fn run(
+    device: &mut dyn Device,
+    launch: &Launch<'_>,
+) -> Result<LaunchReport, DeviceError> {
+    let report = device.launch(StreamId::DEFAULT, launch)?;
+    device.synchronize()?;
+    Ok(report)
+}
+
+/// `fill`: writes `first`, `first + 1`, ... into `n` 32-bit words.
+pub(crate) fn fill(module: ModuleId, buffer: BufferId, n: u32, first: u32) -> Launch<'static> {
+    Launch {
+        grid: [n.div_ceil(64).max(1), 1, 1],
+        block: [64, 1, 1],
+        arguments: vec![Argument::Buffer(buffer), Argument::u32(n), Argument::u32(first)],
+        ..Launch::new(module, "fill")
+    }
+}
+
+/// `write_at`: writes a word so many bytes behind a buffer's start.
+pub(crate) fn write_at(module: ModuleId, buffer: BufferId, offset: i64) -> Launch<'static> {
+    let bytes = offset.to_le_bytes().to_vec();
+    Launch {
+        arguments: vec![Argument::Buffer(buffer), Argument::Bytes(bytes), Argument::u32(7)],
+        ..Launch::new(module, "write_at")
+    }
+}
+
+/// All of a buffer as 32-bit words.
+pub(crate) fn words(device: &mut dyn Device, buffer: BufferId, count: usize) -> Vec<u32> {
+    let mut bytes = vec![0; count * 4];
+    device.read(buffer, 0, &mut bytes).expect("the buffer can be read");
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
