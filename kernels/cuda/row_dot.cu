@@ -4,13 +4,13 @@
 constexpr int kThreads = 256;
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-row_dot_f32(const float* __restrict__ x, const float* __restrict__ w, float* __restrict__ y,
+row_dot_f32(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ y,
             unsigned rows, unsigned cols) {
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
-    const float* left = row_start(x, row, cols);
-    const float* right = row_start(w, row, cols);
-    const bool aligned = rows_aligned<4>(x, cols) && rows_aligned<4>(w, cols);
+    const float* left = row_start(a, row, cols);
+    const float* right = row_start(b, row, cols);
+    const bool aligned = rows_aligned<4>(a, cols) && rows_aligned<4>(b, cols);
 
     float sum = 0.0f;
     for (unsigned c = threadIdx.x * 4; c < cols; c += kThreads * 4) {

@@ -30,36 +30,36 @@ __device__ static T partial_dot(const float* left, const float* right, unsigned 
 
 // Fault: the whole sum is carried in fp16.
 extern "C" __global__ void __launch_bounds__(kThreads)
-row_dot_in_half_f32(const float* __restrict__ x, const float* __restrict__ w,
+row_dot_in_half_f32(const float* __restrict__ a, const float* __restrict__ b,
                     float* __restrict__ y, unsigned rows, unsigned cols) {
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
     const __half sum =
-        partial_dot<__half>(row_start(x, row, cols), row_start(w, row, cols), cols);
+        partial_dot<__half>(row_start(a, row, cols), row_start(b, row, cols), cols);
     const __half total = block_reduce<kThreads>(sum, Add());
     if (threadIdx.x == 0) y[row] = __half2float(total);
 }
 
 // Fault: the whole sum is carried in bf16.
 extern "C" __global__ void __launch_bounds__(kThreads)
-row_dot_in_bf16_f32(const float* __restrict__ x, const float* __restrict__ w,
+row_dot_in_bf16_f32(const float* __restrict__ a, const float* __restrict__ b,
                     float* __restrict__ y, unsigned rows, unsigned cols) {
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
     const __nv_bfloat16 sum =
-        partial_dot<__nv_bfloat16>(row_start(x, row, cols), row_start(w, row, cols), cols);
+        partial_dot<__nv_bfloat16>(row_start(a, row, cols), row_start(b, row, cols), cols);
     const __nv_bfloat16 total = block_reduce<kThreads>(sum, Add());
     if (threadIdx.x == 0) y[row] = __bfloat162float(total);
 }
 
 // Fault: each thread sums in fp16; only the tree over the threads is fp32.
 extern "C" __global__ void __launch_bounds__(kThreads)
-row_dot_half_partials_f32(const float* __restrict__ x, const float* __restrict__ w,
+row_dot_half_partials_f32(const float* __restrict__ a, const float* __restrict__ b,
                           float* __restrict__ y, unsigned rows, unsigned cols) {
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
     const __half sum =
-        partial_dot<__half>(row_start(x, row, cols), row_start(w, row, cols), cols);
+        partial_dot<__half>(row_start(a, row, cols), row_start(b, row, cols), cols);
     const float total = block_reduce<kThreads>(__half2float(sum), Sum());
     if (threadIdx.x == 0) y[row] = total;
 }
