@@ -8,7 +8,11 @@ use assay_num::{Class, Format};
 use crate::arithmetic::Arithmetic;
 use crate::error::EvaluationError;
 use crate::extent::Dims;
+use crate::frame::{Frame, strides};
 use crate::plan::Program;
+use crate::real::{Carry, Real};
+use crate::reductions;
+use crate::run::{StageResult, run};
 use crate::signature::Inputs;
 
 /// One evaluation of a program.
@@ -124,8 +128,9 @@ impl Program {
         &self,
         evaluation: &Evaluation<'_>,
     ) -> Result<BTreeMap<String, Vec<f64>>, EvaluationError> {
-        let _ = evaluation;
-        Err(not_yet("value"))
+        let frame = Frame::new(self, evaluation)?;
+        let results = run(&frame, &self.real(evaluation, Carry::Exact, None))?;
+        Ok(self.outputs(&frame, evaluation, results, |_, result| result.value))
     }
 
     /// The class each output must have.
@@ -136,8 +141,12 @@ impl Program {
         &self,
         evaluation: &Evaluation<'_>,
     ) -> Result<BTreeMap<String, Vec<Class>>, EvaluationError> {
-        let _ = evaluation;
-        Err(not_yet("classes"))
+        let frame = Frame::new(self, evaluation)?;
+        let results = run(&frame, &self.real(evaluation, Carry::Clamped, None))?;
+        let class = |format: Format, value: f64| Class::of(format.round(value));
+        Ok(self.outputs(&frame, evaluation, results, |format, result| {
+            result.value.into_iter().map(|value| class(format, value)).collect()
+        }))
     }
 
     /// The outputs and how far a kernel may be from them.
@@ -161,14 +170,104 @@ impl Program {
         evaluation: &Evaluation<'_>,
         replay: &Replay,
     ) -> Result<BTreeMap<String, Vec<f64>>, EvaluationError> {
-        let _ = (evaluation, replay);
-        Err(not_yet("replay"))
+        let carried = [Format::F64, Format::F32, Format::F16, Format::Bf16];
+        if !carried.contains(&replay.accumulator) {
+            let (what, format) = ("a replayed sum".to_owned(), replay.accumulator);
+            return Err(EvaluationError::Format { what, format });
+        }
+        let frame = Frame::new(self, evaluation)?;
+        let results = run(&frame, &self.real(evaluation, Carry::Rounded, Some(*replay)))?;
+        Ok(self.outputs(&frame, evaluation, results, |_, result| result.value))
     }
 
     /// The longest chain of roundings behind each output, counted by operation.
     pub fn depth(&self, dims: &Dims, arithmetic: &Arithmetic) -> BTreeMap<String, f64> {
         let _ = (dims, arithmetic);
         BTreeMap::new()
+    }
+}
+
+impl Program {
+    /// The domain of one `f64` an element.
+    fn real(&self, evaluation: &Evaluation<'_>, carry: Carry, replay: Option<Replay>) -> Real<'_> {
+        let flush = evaluation.arithmetic.flush_subnormals;
+        let tiny = match (carry, flush) {
+            (_, true) => Format::F32.min_normal(),
+            (Carry::Clamped, false) => Format::F32.min_subnormal() / 2.0,
+            _ => 0.0,
+        };
+        let accumulators = self.accumulators(evaluation.arithmetic);
+        let compensated = accumulators.into_iter().map(|format| format == Format::F64).collect();
+        Real { program: self, carry, tiny, replay, compensated }
+    }
+
+    /// The format that each stage's sum is carried in.
+    pub(crate) fn accumulators(&self, arithmetic: &Arithmetic) -> Vec<Format> {
+        let of_reduction = |reduction: usize| {
+            let named = arithmetic
+                .accumulators
+                .iter()
+                .find(|(name, _)| reductions::find(&self.reductions, name) == Some(reduction));
+            named.map_or(Format::F32, |(_, format)| *format)
+        };
+        self.reduction_of_stage
+            .iter()
+            .map(|reduction| reduction.map_or(Format::F32, of_reduction))
+            .collect()
+    }
+
+    /// The wanted rows of each output, by name.
+    fn outputs<T>(
+        &self,
+        frame: &Frame<'_>,
+        evaluation: &Evaluation<'_>,
+        mut results: Vec<StageResult>,
+        of: impl Fn(Format, StageResult) -> T,
+    ) -> BTreeMap<String, T> {
+        let mut found = BTreeMap::new();
+        for (position, statement) in self.statements.iter().enumerate() {
+            let Some(output) = statement.output else { continue };
+            let mut wanted: Vec<Range<i64>> =
+                frame.shapes[position].iter().map(|extent| 0..*extent).collect();
+            if let (Some(rows), Some(first)) = (&evaluation.rows, wanted.first_mut()) {
+                *first = rows.clone();
+            }
+            let held = frame.stages[statement.stage].as_ref().map(|own| own.region.as_slice());
+            let result = &mut results[statement.stage];
+            let result = part(result, held.unwrap_or(&[]), &wanted);
+            let tensor = &self.signature.outputs[output];
+            found.insert(tensor.name.clone(), of(tensor.format, result));
+        }
+        found
+    }
+}
+
+/// The elements of `result`, which holds the box `held`, that lie in the box `wanted`.
+fn part(result: &StageResult, held: &[Range<i64>], wanted: &[Range<i64>]) -> StageResult {
+    let problems = result.problems;
+    if held == wanted {
+        let StageResult { value, error, inexact, .. } = result;
+        let (value, error, inexact) = (value.clone(), error.clone(), inexact.clone());
+        return StageResult { value, error, inexact, problems };
+    }
+    let count: i64 = wanted.iter().map(|r| (r.end - r.start).max(0)).product();
+    let strides = strides(held);
+    let offset = |number: i64| {
+        let mut rest = number;
+        let mut offset = 0;
+        for (axis, range) in wanted.iter().enumerate().rev() {
+            let extent = (range.end - range.start).max(1);
+            offset += (range.start + rest % extent - held[axis].start) * strides[axis];
+            rest /= extent;
+        }
+        offset as usize
+    };
+    let offsets = || (0..count).map(offset);
+    StageResult {
+        value: offsets().map(|at| result.value[at]).collect(),
+        error: offsets().filter_map(|at| result.error.get(at).copied()).collect(),
+        inexact: offsets().filter_map(|at| result.inexact.get(at).copied()).collect(),
+        problems,
     }
 }
 

@@ -39,11 +39,20 @@ mod evaluate;
 mod extent;
 mod families;
 mod formula;
+mod frame;
+mod functions;
+mod machine;
+mod order;
 mod parse;
 mod plan;
 mod print;
+mod real;
 mod reductions;
+mod region;
+mod run;
+mod schedule;
 mod signature;
+mod tile;
 mod token;
 mod variance;
 
@@ -55,6 +64,7 @@ pub use evaluate::{
 };
 pub use extent::{Dims, Extent};
 pub use formula::Formula;
+pub use frame::{MAX_ELEMENTS, MAX_VISITS};
 pub use plan::Program;
 pub use reductions::{Reduction, ReductionRead};
 pub use signature::{Inputs, Signature, Tensor, dims};
