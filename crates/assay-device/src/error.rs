@@ -53,6 +53,8 @@ pub enum DeviceError {
         line: Option<u32>,
         /// That line's text.
         source_line: Option<String>,
+        /// What to do, where that is known.
+        hint: Option<String>,
     },
     /// The module has no kernel of that name.
     #[error("the module has no kernel {symbol}")]
@@ -149,6 +151,7 @@ impl DeviceError {
             DeviceError::KernelNotFound { available, .. } if !available.is_empty() => {
                 Some(format!("the module's kernels: {}", listing(available)))
             }
+            DeviceError::ModuleRejected { hint: Some(hint), .. } => Some(hint.clone()),
             DeviceError::ModuleRejected { log, .. } if !log.is_empty() => {
                 Some(format!("the compiler said: {}", log.trim()))
             }

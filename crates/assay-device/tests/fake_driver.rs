@@ -169,7 +169,7 @@ fn a_ptx_version_too_new_says_what_to_do() {
     let Some(result) = opened("new_ptx", &["-DLOAD_CODE=222"]) else { return };
     let mut device = result.expect("the fake opens");
     let error = device.load(&Image::ptx("new.ptx", "x")).expect_err("rejected");
-    assert!(error.to_string().contains("update the driver"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("update the driver")), "{error}");
 }
 
 #[test]

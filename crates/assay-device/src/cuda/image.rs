@@ -56,6 +56,7 @@ pub(super) fn rejected(image: &Image, reason: &str) -> DeviceError {
         log: String::new(),
         line: None,
         source_line: None,
+        hint: None,
     }
 }
 

@@ -112,15 +112,16 @@ fn refusal(context: &Context, image: &Image, code: i32, log: &str) -> DeviceErro
         return DeviceError::OutOfMemory { requested: 0, available: None };
     }
     let line = first_line_number(log);
-    let reason = match code {
+    let hint = match code {
         status::UNSUPPORTED_PTX_VERSION => {
-            format!("{text}: compile it with an older toolkit, or update the driver")
+            Some("compile it with an older toolkit, or update the driver".to_string())
         }
         status::NO_BINARY_FOR_GPU => {
-            format!("{text}: compile it for this device's architecture, or ship its PTX")
+            Some("compile it for this device's architecture, or ship its PTX".to_string())
         }
-        _ => first_complaint(log).unwrap_or(text),
+        _ => None,
     };
+    let reason = first_complaint(log).unwrap_or(text);
     let source_line = match (image, line) {
         (Image::Ptx { text, .. }, Some(line)) => {
             text.lines().nth(line.saturating_sub(1) as usize).map(str::to_string)
@@ -128,7 +129,7 @@ fn refusal(context: &Context, image: &Image, code: i32, log: &str) -> DeviceErro
         _ => None,
     };
     let (image, log) = (image.name().to_string(), log.to_string());
-    DeviceError::ModuleRejected { image, reason, log, line, source_line }
+    DeviceError::ModuleRejected { image, reason, log, line, source_line, hint }
 }
 
 /// The number in the log's first `line N`.
