@@ -4,11 +4,19 @@
 //! does not list is an error with line and column, never ignored.
 
 pub mod base;
+mod call;
+mod check;
+mod decode;
 mod error;
+mod fragment;
+mod lexer;
+mod literal;
 pub mod modifier;
 pub mod module;
 pub mod opcode;
+mod parser;
 pub mod special;
+mod table;
 pub mod types;
 
 pub use base::Base;
@@ -20,13 +28,6 @@ pub use module::{
     Section, SourceLine, Symbol, TargetList, Targets, Tuning, Variable,
 };
 pub use opcode::Opcode;
+pub use parser::parse;
 pub use special::{Axis, SpecialRegister};
 pub use types::{Layout, Shape, StateSpace, Type, TypeKind};
-
-/// Parses PTX text into a verified module.
-///
-/// # Errors
-/// The first thing in the text that is no PTX or that the tables of this crate do not know.
-pub fn parse(source: &str) -> Result<Module, ParseError> {
-    Err(ParseError::at(source, Position::default(), "the parser is being built".to_string()))
-}

@@ -114,10 +114,14 @@ modifiers! {
     }
     Sparsity { Sparse "sp", SparseOrdered "sp::ordered_metadata", }
     Proxy {
-        ProxyAlias "alias", ProxyAsync "async",
+        ProxyAlias "alias", ProxyAsync "async", ProxyAsyncGeneric "async::generic",
         ProxyTensormap "tensormap::generic",
     }
     PolicySource { Fractional "fractional", Range "range", ConvertPolicy "cvt", }
+    Accumulator {
+        AccumulateF32 "acc::f32",
+        AccumulateF16 "acc::f16",
+    }
     Direction { To "to", }
     Flag {
         Ftz "ftz", Sat "sat", Satfinite "satfinite", Relu "relu", NanPropagating "NaN",
@@ -131,7 +135,7 @@ modifiers! {
         Noinc "noinc", NoComplete "noComplete", ExpectTx "expect_tx", Parity "parity",
         Read "read", MulticastCluster "multicast::cluster", CpMask "cp_mask",
         IgnoreOob "ignore_oob",
-        B1024 "b1024", ProxyWord "proxy",
+        B1024 "b1024", ProxyWord "proxy", TensormapWord "tensormap",
         SyncRestrictCta "sync_restrict::shared::cta",
         SyncRestrictCluster "sync_restrict::shared::cluster",
     }
@@ -178,6 +182,16 @@ impl Modifiers {
     /// The modifiers in the set, in the order of the enum.
     pub fn iter(self) -> impl Iterator<Item = Modifier> {
         Modifier::ALL.iter().copied().filter(move |&modifier| self.has(modifier))
+    }
+
+    /// How many modifiers both sets hold.
+    pub fn common(self, other: Modifiers) -> u32 {
+        self.bits.iter().zip(other.bits).map(|(a, b)| (a & b).count_ones()).sum()
+    }
+
+    /// Whether every modifier of this set is in the other.
+    pub fn is_within(self, other: Modifiers) -> bool {
+        self.bits.iter().zip(other.bits).all(|(a, b)| a & !b == 0)
     }
 
     /// Whether the set is empty.

@@ -57,7 +57,6 @@ pub enum TypeKind {
 types! {
     Pred "pred" 1 Predicate,
     B1 "b1" 1 Packed,
-    B4 "b4" 4 Packed,
     B8 "b8" 8 Bits,
     B16 "b16" 16 Bits,
     B32 "b32" 32 Bits,
@@ -83,6 +82,8 @@ types! {
     S16x2 "s16x2" 32 Packed,
     U8x4 "u8x4" 32 Packed,
     S8x4 "s8x4" 32 Packed,
+    U2 "u2" 2 Packed,
+    S2 "s2" 2 Packed,
     U4 "u4" 4 Packed,
     S4 "s4" 4 Packed,
     E4m3 "e4m3" 8 Packed,

@@ -1,0 +1,29 @@
+//! Real compiler output parses, and prints back to the same module.
+
+use std::path::{Path, PathBuf};
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let entries = std::fs::read_dir(folder).expect("the corpus is in the repository");
+    let paths = entries.map(|entry| entry.expect("the folder can be read").path());
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "ptx")).collect();
+    files.sort();
+    files
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("a corpus file is text")
+}
+
+#[test]
+fn every_file_of_the_corpus_parses() {
+    let problems: Vec<String> = files()
+        .iter()
+        .filter_map(|path| {
+            let error = assay_ptx::parse(&read(path)).err()?;
+            Some(format!("{}:{error}", path.display()))
+        })
+        .collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
