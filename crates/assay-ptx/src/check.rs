@@ -168,7 +168,10 @@ impl Checker<'_> {
         let ty = self.slot_type(slot.shown);
         match slot.many {
             Many::One => self.value(slot, ty, operand),
-            Many::Width if self.opcode.vector == 1 => self.value(slot, ty, operand),
+            Many::Width if self.opcode.vector == 1 => {
+                unwrap_single(operand);
+                self.value(slot, ty, operand)
+            }
             Many::Width => self.vector(slot, ty, operand, usize::from(self.opcode.vector)),
             Many::Exactly(count) => self.vector(slot, ty, operand, usize::from(count)),
             Many::Count(factor) => {
@@ -335,6 +338,16 @@ pub(crate) fn register_fits(register: Type, ty: Type, wider: bool) -> bool {
     let width = register.bits() == ty.bits() || (wider && register.bits() > ty.bits());
     let bits = register.kind() == TypeKind::Bits || ty.kind() == TypeKind::Bits;
     width && (bits || (register.is_integer() && ty.is_integer()))
+}
+
+/// Triton writes `{ %r1 }` where there is no vector.
+fn unwrap_single(operand: &mut Operand) {
+    if let Operand::Vector(parts) = operand
+        && parts.len() == 1
+        && let Some(single) = parts.pop()
+    {
+        *operand = single;
+    }
 }
 
 /// Float constants take the width of the operand (ISA 4.5.2).

@@ -2,7 +2,11 @@
 # Regenerates the PTX of this folder with the pinned compiler: build.sh path/to/nvcc
 set -eu
 nvcc=$1
-cd "$(dirname "$0")"
+here=$(cd "$(dirname "$0")" && pwd)
+# In a folder of a fixed name, because debug output names the folder.
+mkdir -p /tmp/corpus
+cp "$here"/*.cu /tmp/corpus
+cd /tmp/corpus
 for name in cub cooperative calls floats atomics warps formats tensor; do
   "$nvcc" -arch=compute_80 -ptx -O3 -std=c++17 "$name.cu" -o "$name.sm_80.ptx"
 done
@@ -15,3 +19,5 @@ done
 "$nvcc" -arch=compute_90a -ptx -O3 -std=c++17 hopper.cu -o hopper.sm_90a.ptx
 "$nvcc" -arch=compute_120a -ptx -O3 -std=c++17 blackwell.cu -o blackwell.sm_120a.ptx
 "$nvcc" -arch=compute_120 -ptx -O3 -std=c++17 warps.cu -o warps.sm_120.ptx
+cp ./*.ptx "$here"
+rm -r /tmp/corpus
