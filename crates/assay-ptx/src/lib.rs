@@ -15,9 +15,11 @@ pub mod modifier;
 pub mod module;
 pub mod opcode;
 mod parser;
+pub mod print;
 pub mod special;
 mod table;
 pub mod types;
+pub mod verify;
 
 pub use base::Base;
 pub use error::ParseError;
@@ -29,5 +31,7 @@ pub use module::{
 };
 pub use opcode::Opcode;
 pub use parser::parse;
+pub use print::print;
 pub use special::{Axis, SpecialRegister};
 pub use types::{Layout, Shape, StateSpace, Type, TypeKind};
+pub use verify::{VerifyError, verify};

@@ -47,6 +47,38 @@ pub struct Module {
     pub sections: Vec<Section>,
 }
 
+impl Module {
+    /// The module with every position zeroed, to compare modules by what they mean.
+    #[must_use]
+    pub fn without_positions(mut self) -> Module {
+        let erase = |variables: &mut Vec<Variable>| {
+            for variable in variables {
+                variable.position = Position::default();
+            }
+        };
+        erase(&mut self.globals);
+        for function in &mut self.functions {
+            function.position = Position::default();
+            erase(&mut function.params);
+            erase(&mut function.returns);
+            erase(&mut function.locals);
+            for prototype in &mut function.prototypes {
+                erase(&mut prototype.params);
+                erase(&mut prototype.returns);
+            }
+            for instruction in &mut function.body {
+                instruction.position = Position::default();
+            }
+        }
+        self
+    }
+
+    /// Finds a function by its name.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| function.name == name)
+    }
+}
+
 /// A `.section` block, kept as the text between its braces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Section {

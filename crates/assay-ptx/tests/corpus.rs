@@ -27,3 +27,33 @@ fn every_file_of_the_corpus_parses() {
         .collect();
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
+
+fn parse(path: &Path) -> assay_ptx::Module {
+    match assay_ptx::parse(&read(path)) {
+        Ok(module) => module,
+        Err(error) => panic!("{}:{error}", path.display()),
+    }
+}
+
+#[test]
+fn every_file_of_the_corpus_verifies() {
+    for path in files() {
+        if let Err(error) = assay_ptx::verify(&parse(&path)) {
+            panic!("{}: {error}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_file_prints_back_to_the_same_module() {
+    for path in files() {
+        let module = parse(&path);
+        let text = assay_ptx::print(&module);
+        let again = match assay_ptx::parse(&text) {
+            Ok(again) => again,
+            Err(error) => panic!("{} printed: {error}", path.display()),
+        };
+        let (module, again) = (module.without_positions(), again.without_positions());
+        assert!(module == again, "{} changes when printed", path.display());
+    }
+}
