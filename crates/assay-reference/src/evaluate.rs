@@ -6,14 +6,19 @@ use std::ops::Range;
 use assay_num::{Class, Format};
 
 use crate::arithmetic::Arithmetic;
+use crate::bound::Bounds;
+use crate::bound_sum::SumRule;
+use crate::depth;
 use crate::error::EvaluationError;
 use crate::extent::Dims;
 use crate::frame::{Frame, strides};
 use crate::plan::Program;
 use crate::real::{Carry, Real};
 use crate::reductions;
-use crate::run::{StageResult, run};
+use crate::rounding::Rounding;
+use crate::run::{Problems, StageResult, run};
 use crate::signature::Inputs;
+use crate::variance;
 
 /// One evaluation of a program.
 #[derive(Clone, Debug)]
@@ -91,6 +96,9 @@ pub struct Bounded {
     pub exact_sums: Vec<bool>,
     /// Places where the inputs make the bound meaningless. Never a pass.
     pub problems: Vec<FixtureProblem>,
+    /// How many elements, of statements and outputs, hold a comparison that is decided within its
+    /// error. The bound then covers both branches.
+    pub undecided: u64,
 }
 
 /// A place where the inputs make an error bound meaningless.
@@ -115,8 +123,8 @@ pub enum ProblemKind {
     Vanishing,
     /// A value that with its error passes the largest finite one.
     Overflow,
-    /// A comparison decided within its error; not wrong, but counted.
-    Undecided,
+    /// A bound that is infinite or no number for another reason.
+    Unbounded,
 }
 
 impl Program {
@@ -157,8 +165,15 @@ impl Program {
         &self,
         evaluation: &Evaluation<'_>,
     ) -> Result<BTreeMap<String, Bounded>, EvaluationError> {
-        let _ = evaluation;
-        Err(not_yet("error"))
+        let frame = Frame::new(self, evaluation)?;
+        let bounds = self.bounds(evaluation)?;
+        let results = run(&frame, &bounds)?;
+        let problems: Vec<Problems> = results.iter().map(|result| result.problems).collect();
+        let mut found = self.outputs(&frame, evaluation, results, |_, result| bounded(result));
+        for (name, bounded) in &mut found {
+            self.report(&frame, name, &problems, bounded);
+        }
+        Ok(found)
     }
 
     /// The outputs of a kernel that carries its sums as `replay` says and all else in fp32.
@@ -182,8 +197,107 @@ impl Program {
 
     /// The longest chain of roundings behind each output, counted by operation.
     pub fn depth(&self, dims: &Dims, arithmetic: &Arithmetic) -> BTreeMap<String, f64> {
-        let _ = (dims, arithmetic);
-        BTreeMap::new()
+        depth::depths(self, dims, arithmetic)
+    }
+}
+
+/// A result as value and error.
+fn bounded(result: StageResult) -> Bounded {
+    let StageResult { value, error, inexact, .. } = result;
+    let exact_sums = match inexact.is_empty() {
+        true => vec![true; value.len()],
+        false => inexact.into_iter().map(|inexact| !inexact).collect(),
+    };
+    Bounded { value, error, exact_sums, problems: Vec::new(), undecided: 0 }
+}
+
+impl Program {
+    /// Adds the problems of all stages that the output `name` depends on.
+    fn report(&self, frame: &Frame<'_>, name: &str, problems: &[Problems], bounded: &mut Bounded) {
+        let Some(statement) = self.statements.iter().find(|s| s.name == name) else { return };
+        for stage in self.stages_below(statement.stage) {
+            let found = &problems[stage];
+            bounded.undecided += found.undecided;
+            let kinds = [
+                (ProblemKind::Vanishing, found.vanishing),
+                (ProblemKind::Overflow, found.overflow),
+            ];
+            for (kind, problem) in kinds {
+                let Some(problem) = problem else { continue };
+                bounded.problems.push(FixtureProblem {
+                    kind,
+                    statement: self.stages[stage].statement.clone(),
+                    expression: self.expression(stage, problem.node),
+                    element: frame.element(stage, problem.element),
+                    count: problem.count,
+                });
+            }
+        }
+        if let Some(first) = bounded.error.iter().position(|error| !error.is_finite()) {
+            if bounded.problems.is_empty() {
+                bounded.problems.push(FixtureProblem {
+                    kind: ProblemKind::Unbounded,
+                    statement: name.to_owned(),
+                    expression: name.to_owned(),
+                    element: vec![first as i64],
+                    count: bounded.error.iter().filter(|error| !error.is_finite()).count() as u64,
+                });
+            }
+        }
+    }
+
+    /// The stage and all that it depends on, in order.
+    fn stages_below(&self, stage: usize) -> Vec<usize> {
+        let mut below = vec![false; self.stages.len()];
+        below[stage] = true;
+        for position in (0..=stage).rev().filter(|&position| position <= stage) {
+            if below[position] {
+                let reads = self.stages[position].accesses();
+                reads.filter_map(|a| self.stage_of(a.source)).for_each(|s| below[s] = true);
+            }
+        }
+        (0..below.len()).filter(|&position| below[position]).collect()
+    }
+
+    /// The text of a node.
+    fn expression(&self, stage: usize, node: usize) -> String {
+        let span = self.stages[stage].spans[node];
+        self.text.get(span.start..span.end).unwrap_or("").to_owned()
+    }
+
+    /// The error domain.
+    fn bounds(&self, evaluation: &Evaluation<'_>) -> Result<Bounds<'_>, EvaluationError> {
+        let arithmetic = evaluation.arithmetic;
+        let depths = self.depths(evaluation.dims, arithmetic)?;
+        // A mean that lacks a term is no mean: its differences do not sum to 0.
+        let whole = evaluation.drop.is_none();
+        let accumulators = self.accumulators(arithmetic);
+        let rule = |stage: usize| SumRule {
+            depth: depths[stage],
+            accumulator: accumulators[stage],
+            variance: variance::differences(&self.stages, &self.statements, stage)
+                .filter(|_| whole)
+                .map(|(form, _)| form),
+        };
+        let sums = (0..self.stages.len()).map(rule).collect();
+        Ok(Bounds { program: self, rounding: Rounding::new(arithmetic), sums })
+    }
+
+    /// The declared depth of each stage's reduction.
+    pub(crate) fn depths(
+        &self,
+        dims: &Dims,
+        arithmetic: &Arithmetic,
+    ) -> Result<Vec<Option<f64>>, EvaluationError> {
+        let mut of_reduction = vec![None; self.reductions.len()];
+        for (name, depth) in &arithmetic.depth {
+            let Some(reduction) = reductions::find(&self.reductions, name) else {
+                return Err(reductions::unknown(&self.reductions, name));
+            };
+            of_reduction[reduction] = Some(depth.size(dims)? as f64);
+        }
+        let of_stage = |reduction: &Option<usize>| reduction.and_then(|r| of_reduction[r]);
+        Ok(self.reduction_of_stage.iter().map(of_stage).collect())
     }
 }
 
@@ -243,12 +357,15 @@ impl Program {
 }
 
 /// The elements of `result`, which holds the box `held`, that lie in the box `wanted`.
-fn part(result: &StageResult, held: &[Range<i64>], wanted: &[Range<i64>]) -> StageResult {
+fn part(result: &mut StageResult, held: &[Range<i64>], wanted: &[Range<i64>]) -> StageResult {
     let problems = result.problems;
     if held == wanted {
-        let StageResult { value, error, inexact, .. } = result;
-        let (value, error, inexact) = (value.clone(), error.clone(), inexact.clone());
-        return StageResult { value, error, inexact, problems };
+        return StageResult {
+            value: std::mem::take(&mut result.value),
+            error: std::mem::take(&mut result.error),
+            inexact: std::mem::take(&mut result.inexact),
+            problems,
+        };
     }
     let count: i64 = wanted.iter().map(|r| (r.end - r.start).max(0)).product();
     let strides = strides(held);
@@ -269,8 +386,4 @@ fn part(result: &StageResult, held: &[Range<i64>], wanted: &[Range<i64>]) -> Sta
         inexact: offsets().filter_map(|at| result.inexact.get(at).copied()).collect(),
         problems,
     }
-}
-
-fn not_yet(domain: &str) -> EvaluationError {
-    EvaluationError::Request { message: format!("the {domain} domain is not there yet") }
 }

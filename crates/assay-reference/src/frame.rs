@@ -258,17 +258,25 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// The indices of element `number` of a stage's region.
+    pub(crate) fn element(&self, stage: usize, number: usize) -> Vec<i64> {
+        let Some(own) = &self.stages[stage] else { return Vec::new() };
+        let mut rest = number as i64;
+        let mut indices: Vec<i64> = Vec::new();
+        for range in own.region.iter().rev() {
+            let extent = (range.end - range.start).max(1);
+            indices.push(range.start + rest % extent);
+            rest /= extent;
+        }
+        indices.reverse();
+        indices
+    }
+
     fn set_drop(&mut self, evaluation: &Evaluation<'_>) -> Framed<()> {
         let Some(drop) = &evaluation.drop else { return Ok(()) };
         let reductions = &self.program.reductions;
         let Some(wanted) = reductions::find(reductions, &drop.reduction) else {
-            let names: Vec<&str> = reductions.iter().map(|r| r.name.as_str()).collect();
-            let message = format!(
-                "no single reduction is called `{}`; there are: {}",
-                drop.reduction,
-                names.join(", ")
-            );
-            return Err(EvaluationError::Request { message });
+            return Err(reductions::unknown(reductions, &drop.reduction));
         };
         for (frame, reduction) in self.stages.iter_mut().zip(&self.program.reduction_of_stage) {
             if let (Some(frame), true) = (frame, *reduction == Some(wanted)) {

@@ -5,14 +5,15 @@
 
 use assay_num::Format;
 
-use crate::ast::Operator;
 use crate::error::EvaluationError;
 use crate::extent::integer_operation;
 use crate::frame::{Frame, Landing, StageFrame};
-use crate::plan::{Access, Int, IntId, Node, NodeId, Source, Stage};
+use crate::plan::{Access, Binary, Int, IntId, Node, NodeId, Source, Stage};
 use crate::schedule::{Schedule, Step};
 use crate::tile::{Domain, Lanes, Place, Plane, TILE, Tile, first_lanes};
 
+/// The literal 1.
+const ONE: Node = Node::Literal(1.0f64.to_bits());
 /// An offset that is not to be read.
 const NOWHERE: usize = usize::MAX;
 
@@ -262,6 +263,9 @@ impl<'a, D: Domain> Machine<'a, D> {
             }
             Node::Whole(int) => domain.whole(&ints[*int].value, out, count),
             Node::Unary(operation, a) => domain.unary(*operation, &before[*a], out, count),
+            Node::Binary(Binary::Divide, a, b) if self.stage.nodes[*a] == ONE => {
+                domain.reciprocal([&before[*a], &before[*b]], out, count);
+            }
             Node::Binary(operation, a, b) => {
                 domain.binary(*operation, [&before[*a], &before[*b]], out, count);
             }

@@ -6,7 +6,7 @@ use crate::ast::{Operator, ReduceOperation};
 use crate::evaluate::Replay;
 use crate::functions::{larger, smaller, unary_all};
 use crate::order::OrderedSum;
-use crate::plan::{Binary, NodeId, Program, Unary};
+use crate::plan::{Binary, Program, Unary};
 use crate::tile::{Domain, Lanes, Out, Place, Plane, TILE, Tile, bit_field, holds, load};
 
 /// What happens to the result of each operation.
@@ -203,7 +203,8 @@ impl Domain for Real<'_> {
         }
     }
 
-    fn add(&self, sum: &mut RealSum, tiles: &[RealTile], root: NodeId, count: usize) {
+    fn add(&self, sum: &mut RealSum, position: usize, tiles: &[RealTile], count: usize) {
+        let root = self.program.stages[position].root;
         let terms = &tiles[root].0[..count];
         match sum {
             RealSum::Sum(lanes) => add_lanes(lanes, terms),
@@ -230,7 +231,7 @@ impl Domain for Real<'_> {
         true
     }
 
-    fn finish(&self, sum: RealSum, out: &mut RealTile) {
+    fn finish(&self, sum: RealSum, _position: usize, out: &mut RealTile) {
         let total = match sum {
             RealSum::Sum(lanes) => total(&lanes),
             RealSum::Compensated { high, low } => compensated_total(&high, &low),

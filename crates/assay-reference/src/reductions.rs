@@ -1,7 +1,7 @@
 //! Names and describes the reductions of a plan, for depths, accumulators, fills and drops.
 
 use crate::ast::{Expr, ExprKind, Operator, ReduceOperation};
-use crate::error::Span;
+use crate::error::{EvaluationError, Span};
 use crate::extent::Extent;
 use crate::plan::{Access, Int, IntId, PlannedStatement, Source, Stage};
 use crate::signature::Signature;
@@ -107,6 +107,14 @@ pub(crate) fn find(reductions: &[Reduction], name: &str) -> Option<usize> {
     let mut others = (0..reductions.len()).filter(|&r| reductions[r].is_named(name));
     let first = others.next();
     first.filter(|_| others.next().is_none())
+}
+
+/// The error of asking for a reduction that is not there.
+pub(crate) fn unknown(reductions: &[Reduction], name: &str) -> EvaluationError {
+    let names: Vec<&str> = reductions.iter().map(|r| r.name.as_str()).collect();
+    let message =
+        format!("no single reduction is called `{name}`; there are: {}", names.join(", "));
+    EvaluationError::Request { message }
 }
 
 struct Context<'a> {

@@ -305,7 +305,7 @@ fn reduce<D: Domain>(
             reduce_piece(machine, factors, piece, &mut sum, origin)?;
         }
     }
-    machine.domain.finish(sum, result);
+    machine.domain.finish(sum, machine.position, result);
     Ok(())
 }
 
@@ -341,7 +341,7 @@ fn reduce_piece<D: Domain>(
             let vanishing = start(trouble.vanishing, Kind::Vanishing);
             *origin_nodes = Some((vanishing, start(trouble.overflow, Kind::Overflow)));
         }
-        machine.domain.add(sum, &machine.tiles, root, count);
+        machine.domain.add(sum, machine.position, &machine.tiles, count);
         done += count;
     }
     Ok(())

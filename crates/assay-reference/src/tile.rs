@@ -3,7 +3,7 @@
 use assay_num::Format;
 
 use crate::ast::Operator;
-use crate::plan::{Binary, NodeId, Unary};
+use crate::plan::{Binary, Unary};
 
 /// Elements in a tile.
 pub(crate) const TILE: usize = 128;
@@ -73,6 +73,26 @@ pub(crate) struct Trouble {
     pub(crate) undecided: Lanes,
 }
 
+impl Trouble {
+    /// The lanes of both.
+    pub(crate) fn joined(self, other: Trouble) -> Trouble {
+        Trouble {
+            vanishing: self.vanishing | other.vanishing,
+            overflow: self.overflow | other.overflow,
+            undecided: self.undecided | other.undecided,
+        }
+    }
+
+    /// Those of its lanes that are in `lanes`.
+    pub(crate) fn within(self, lanes: Lanes) -> Trouble {
+        Trouble {
+            vanishing: self.vanishing & lanes,
+            overflow: self.overflow & lanes,
+            undecided: self.undecided & lanes,
+        }
+    }
+}
+
 /// The elements of one tile.
 pub(crate) trait Tile: Send {
     /// A tile of zeros.
@@ -108,6 +128,10 @@ pub(crate) trait Domain: Sync {
     fn load(&self, plane: Plane<'_>, place: Place<'_>, out: &mut Self::Tile, count: usize);
     fn unary(&self, operation: Unary, a: &Self::Tile, out: &mut Self::Tile, count: usize);
     fn binary(&self, op: Binary, ab: [&Self::Tile; 2], out: &mut Self::Tile, count: usize);
+    /// `1 / b`, where `a` is the literal 1.
+    fn reciprocal(&self, ab: [&Self::Tile; 2], out: &mut Self::Tile, count: usize) {
+        self.binary(Binary::Divide, ab, out, count);
+    }
     fn round(&self, format: Format, a: &Self::Tile, out: &mut Self::Tile, count: usize);
     fn near(&self, format: Format, a: &Self::Tile, out: &mut Self::Tile, count: usize);
     fn field(&self, word: &Self::Tile, fields: [&[i64]; 2], out: &mut Self::Tile, count: usize);
@@ -120,14 +144,14 @@ pub(crate) trait Domain: Sync {
 
     /// A reduction of `terms` terms by the stage at `position`.
     fn start(&self, position: usize, terms: i64) -> Self::Sum;
-    /// Takes the first `count` lanes of `tiles[root]` as terms.
-    fn add(&self, sum: &mut Self::Sum, tiles: &[Self::Tile], root: NodeId, count: usize);
+    /// Takes the first `count` lanes of the stage's root as terms.
+    fn add(&self, sum: &mut Self::Sum, position: usize, tiles: &[Self::Tile], count: usize);
     /// Takes products of neighbouring inputs as terms; false where the domain has no such way.
     fn add_products(&self, _sum: &mut Self::Sum, _a: Plane<'_>, _b: Plane<'_>) -> bool {
         false
     }
     /// The reduction's result, in lane 0 of `out`.
-    fn finish(&self, sum: Self::Sum, out: &mut Self::Tile);
+    fn finish(&self, sum: Self::Sum, position: usize, out: &mut Self::Tile);
 
     /// Writes `count` lanes as results, the first at `at`.
     fn store(&self, tile: &Self::Tile, count: usize, at: usize, out: &mut Out<'_>);
