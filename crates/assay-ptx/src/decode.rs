@@ -35,6 +35,7 @@ pub(crate) fn decode(text: &str) -> Result<(Opcode, &'static Row), DecodeError> 
         layouts: Vec::new(),
         vector: 1,
         modifiers: Modifiers::new(),
+        writes: false,
         text: text.to_string(),
     };
     let mut offset = base.name().len();
@@ -46,7 +47,10 @@ pub(crate) fn decode(text: &str) -> Result<(Opcode, &'static Row), DecodeError> 
         offset += 1 + part.len();
     }
     match find_row(&opcode) {
-        Some(row) => Ok((opcode, row)),
+        Some(row) => {
+            opcode.writes = row.writes();
+            Ok((opcode, row))
+        }
         None => Err(explain(&opcode)),
     }
 }

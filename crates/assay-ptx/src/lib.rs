@@ -6,10 +6,12 @@
 pub mod base;
 mod call;
 mod check;
+pub mod control_flow;
 mod decode;
 mod error;
 mod fragment;
 mod lexer;
+pub mod liveness;
 mod literal;
 pub mod modifier;
 pub mod module;

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::opcode::{Opcode, StateSpace, Type};
+use crate::opcode::{Base, Opcode, StateSpace, Type};
 use crate::special::{Axis, SpecialRegister};
 
 /// A place in the PTX text. Both count from 1; columns count characters.
@@ -393,6 +393,59 @@ pub struct Instruction {
     pub operands: Vec<Operand>,
     /// The `.loc` in force.
     pub source: Option<SourceLine>,
+}
+
+impl Instruction {
+    /// The operand that the instruction writes, if any: a register, a vector, a pair, a sink, or
+    /// the list of returned values of a `call`.
+    pub fn destination(&self) -> Option<&Operand> {
+        let first = self.operands.first()?;
+        let written = self.opcode.writes || self.opcode.base == Base::Call;
+        (written && !matches!(first, Operand::Address(_))).then_some(first)
+    }
+
+    /// The operands that the instruction reads: all but the destination.
+    pub fn sources(&self) -> &[Operand] {
+        let skipped = usize::from(self.destination().is_some());
+        self.operands.get(skipped..).unwrap_or(&[])
+    }
+}
+
+impl Operand {
+    /// Calls back with every register in the operand, bases of addresses included.
+    pub fn for_each_register(&self, see: &mut impl FnMut(RegisterId)) {
+        match self {
+            Operand::Register(id) | Operand::Not(id) => see(*id),
+            Operand::Pair(first, second) => first.iter().chain(second).for_each(|id| see(*id)),
+            Operand::Address(address) => address.register().into_iter().for_each(see),
+            Operand::Tensor(address, parts) => {
+                address.register().into_iter().for_each(&mut *see);
+                parts.iter().for_each(|part| part.for_each_register(see));
+            }
+            Operand::Vector(parts) | Operand::List(parts) => {
+                parts.iter().for_each(|part| part.for_each_register(see));
+            }
+            Operand::Immediate(_)
+            | Operand::Float32(_)
+            | Operand::Float64(_)
+            | Operand::Sink
+            | Operand::Label(_)
+            | Operand::Symbol(..)
+            | Operand::Special(..)
+            | Operand::Prototype(_)
+            | Operand::Targets(_) => {}
+        }
+    }
+}
+
+impl Address {
+    /// The register that the address starts from, if any.
+    pub fn register(&self) -> Option<RegisterId> {
+        match self.base {
+            AddressBase::Register(id) => Some(id),
+            AddressBase::Variable(_) | AddressBase::None => None,
+        }
+    }
 }
 
 /// An operand (ISA 6).

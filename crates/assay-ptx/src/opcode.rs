@@ -6,7 +6,7 @@
 //! matrix layouts (`mma ... .row.col`: A then B).
 
 pub use crate::base::Base;
-pub use crate::modifier::{Modifier, Modifiers};
+pub use crate::modifier::{Group, Modifier, Modifiers};
 pub use crate::types::{Layout, Shape, StateSpace, Type};
 
 /// A decoded opcode. Instructions of one spelling share one.
@@ -26,6 +26,10 @@ pub struct Opcode {
     pub vector: u8,
     /// Everything else.
     pub modifiers: Modifiers,
+    /// Whether the first operand is a destination. Where PTX lets the destination be left out
+    /// (`mbarrier.arrive`), an address that stands first is none:
+    /// [`Instruction::destination`](crate::Instruction::destination) knows.
+    pub writes: bool,
     /// The spelling in the source, such as `ld.global.v4.f32`.
     pub text: String,
 }
@@ -34,6 +38,14 @@ impl Opcode {
     /// Whether a modifier is written.
     pub fn has(&self, modifier: Modifier) -> bool {
         self.modifiers.has(modifier)
+    }
+
+    /// The comparison of `set` and `setp`; `.lo` and `.hi` are the unsigned ones there.
+    pub fn comparison(&self) -> Option<Modifier> {
+        let compares = matches!(self.base, Base::Set | Base::Setp | Base::Vset2 | Base::Vset4);
+        let halves = [Modifier::Lo, Modifier::Hi];
+        let half = halves.into_iter().find(|&modifier| compares && self.has(modifier));
+        half.or_else(|| self.modifiers.of_group(Group::Comparison))
     }
 
     /// The first type, if any: the destination's, or the only one.

@@ -158,6 +158,13 @@ pub(crate) struct Row {
     pub(crate) text: &'static str,
 }
 
+impl Row {
+    /// Whether the first operand is a destination.
+    pub(crate) fn writes(&self) -> bool {
+        self.forms.iter().any(|form| form.first().is_some_and(|slot| slot.destination))
+    }
+}
+
 /// The whole table, sorted by base.
 pub(crate) struct Table {
     rows: Vec<Row>,
