@@ -39,15 +39,14 @@ impl From<f64> for Number {
 impl fmt::Display for Number {
     /// Short for reading: up to 6 significant digits, or as many as the precision asks for.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(word) = self.word() {
-            return formatter.pad(word);
-        }
         let digits = formatter.precision().unwrap_or(6).max(1);
         let text = format!("{:.*e}", digits - 1, self.0);
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);
         let plain = (-4..digits as i32).contains(&exponent);
-        let shown = if plain {
+        let shown = if let Some(word) = self.word() {
+            word.to_owned()
+        } else if plain {
             let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
             trim(&format!("{:.decimals$}", self.0))
         } else {
@@ -134,5 +133,6 @@ mod tests {
         assert_eq!(shown(f64::NEG_INFINITY), "-Inf");
         assert_eq!(format!("{:.2}", Number(12.345)), "12");
         assert_eq!(format!("{:6.2}", Number(0.5)), "   0.5");
+        assert_eq!(format!("{:6.2}", Number(f64::INFINITY)), "  +Inf");
     }
 }

@@ -1,2 +1,58 @@
-//! assay
-fn main() {}
+//! The command line of Assay, the instrument that tests GPU kernels, and can fail.
+
+mod check;
+mod child;
+mod cli;
+mod console;
+mod date;
+mod doctor;
+mod failure;
+mod parent;
+mod progress;
+mod protocol;
+mod render;
+mod suite;
+
+use std::panic::catch_unwind;
+use std::process;
+
+use assay_record::ExitCode;
+use clap::Parser;
+
+use cli::{Cli, Command};
+use console::{Color, Console};
+use failure::Failure;
+
+/// This version of Assay.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn main() -> process::ExitCode {
+    let command = Cli::parse().command;
+    let exit = catch_unwind(|| run(&command)).unwrap_or_else(|_| {
+        let failure = Failure::new(ExitCode::Internal, "assay failed, by no fault of a kernel")
+            .hint("please report this with the command and the lines above".to_owned());
+        Console::new(Color::Auto).message(&failure);
+        ExitCode::Internal
+    });
+    process::ExitCode::from(exit.code())
+}
+
+fn run(command: &Command) -> ExitCode {
+    let console = Console::new(match command {
+        Command::Check(arguments) => arguments.color,
+        Command::Doctor(arguments) => arguments.color,
+        Command::Child => Color::Never,
+    });
+    let result = match command {
+        Command::Check(arguments) => check::check(arguments, console),
+        Command::Doctor(_) => {
+            console.out(&doctor::examine());
+            Ok(ExitCode::Holds)
+        }
+        Command::Child => child::serve(),
+    };
+    result.unwrap_or_else(|failure| {
+        console.message(&failure);
+        failure.exit
+    })
+}

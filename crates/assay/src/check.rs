@@ -1,0 +1,204 @@
+//! `assay check`: kernels and controls through the gates, and a report of what was found.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use assay_contract::run::{GATES, list, replay, run, select, summarize};
+use assay_contract::{CheckOptions, Kernel, KernelOutcome, RunOutcome, Silent};
+use assay_device::{DeviceError, DeviceFacts};
+use assay_record::{DeviceRecord, ExitCode, Outcome, Report, SCHEMA};
+
+use crate::cli::CheckArguments;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::parent::{self, Jobs};
+use crate::progress::Progress;
+use crate::render::{self, Repro};
+use crate::suite::Suite;
+use crate::{VERSION, date};
+
+/// Runs what was asked for; the exit code says how it ended.
+pub(crate) fn check(arguments: &CheckArguments, console: Console) -> Result<ExitCode, Failure> {
+    let suite = Suite::load(&arguments.manifest);
+    let kernels = suite.kernels();
+    for error in &suite.errors {
+        console.message(&format_args!("error: {error}\n\n"));
+    }
+    let broken = if suite.errors.is_empty() { ExitCode::Holds } else { ExitCode::Request };
+    let options = options(arguments);
+    if kernels.iter().all(|kernel| kernel.spec().is_control()) {
+        // What is wrong has been said above.
+        return Ok(broken.worst(ExitCode::Request));
+    }
+    if arguments.list {
+        return list_cases(&kernels, &options, console).map(|exit| exit.worst(broken));
+    }
+    let facts = open(&arguments.device)?.facts().clone();
+    refuse_nothing(&kernels, &options, arguments)?;
+    let started = date::now();
+    let outcome = if facts.backend == "cuda" {
+        parent::run(&Jobs::new(&kernels, &options, arguments))
+    } else {
+        run_here(&kernels, &options, arguments)?
+    };
+    let report = report(outcome, broken, (arguments, started, &facts));
+    write(&report, arguments, console)?;
+    Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
+}
+
+fn options(arguments: &CheckArguments) -> CheckOptions {
+    let mut gates = if arguments.gate.is_empty() { GATES.to_vec() } else { arguments.gate.clone() };
+    gates.sort_unstable();
+    gates.dedup();
+    CheckOptions { gates, seed: arguments.seed, only: arguments.only.clone(), threads: 0 }
+}
+
+/// Opens a device by its name.
+pub(crate) fn open(name: &str) -> Result<Box<dyn assay_device::Device>, Failure> {
+    assay_device::open(name).map_err(|error: DeviceError| {
+        Failure::new(ExitCode::NoDevice, format!("cannot use the device {name}"))
+            .caused_by(&error)
+            .hint(error.hint())
+    })
+}
+
+/// Refuses a request that selects nothing.
+fn refuse_nothing(
+    kernels: &[&dyn Kernel],
+    options: &CheckOptions,
+    arguments: &CheckArguments,
+) -> Result<(), Failure> {
+    if let Some(case) = &arguments.repro {
+        let known = kernels.iter().any(|kernel| kernel.spec().name == case.kernel);
+        return if known { Ok(()) } else { Err(no_kernel(&case.kernel, kernels)) };
+    }
+    let text = options.only.as_deref().unwrap_or_default();
+    if select(kernels, options).matched { Ok(()) } else { Err(no_match(text, kernels)) }
+}
+
+fn no_kernel(name: &str, kernels: &[&dyn Kernel]) -> Failure {
+    Failure::request(format!("there is no kernel `{name}`")).hint(names(kernels))
+}
+
+fn no_match(text: &str, kernels: &[&dyn Kernel]) -> Failure {
+    Failure::request(format!("no kernel and no case has `{text}` in its name"))
+        .hint(format!("--list prints every case; {}", names(kernels)))
+}
+
+fn names(kernels: &[&dyn Kernel]) -> String {
+    let own = kernels.iter().map(|kernel| kernel.spec()).filter(|spec| !spec.is_control());
+    let names: Vec<&str> = own.map(|spec| spec.name.as_str()).collect();
+    format!("the kernels are {}", names.join(", "))
+}
+
+fn list_cases(
+    kernels: &[&dyn Kernel],
+    options: &CheckOptions,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let listed = list(kernels, options);
+    if !select(kernels, options).matched {
+        return Err(no_match(options.only.as_deref().unwrap_or_default(), kernels));
+    }
+    let cases = listed.iter().flat_map(|kernel| &kernel.gates).flat_map(|(_, cases)| cases);
+    let names: Vec<String> = cases.clone().map(ToString::to_string).collect();
+    console.out(&(names.join("\n") + "\n"));
+    let controls = listed.iter().filter(|kernel| kernel.control_for.is_some()).count();
+    let kernels = listed.len() - controls;
+    let count = cases.count();
+    console.message(&format_args!("{count} cases of {kernels} kernels and {controls} controls\n"));
+    Ok(ExitCode::Holds)
+}
+
+/// Runs on an emulator, in this process.
+fn run_here(
+    kernels: &[&dyn Kernel],
+    options: &CheckOptions,
+    arguments: &CheckArguments,
+) -> Result<RunOutcome, Failure> {
+    if let Some(case) = &arguments.repro {
+        let mut device = open(&arguments.device)?;
+        let outcome = replay(case, kernels, device.as_mut(), &Silent)
+            .map_err(|error| Failure::request("cannot run the case").caused_by(&error))?;
+        return of_case(vec![outcome], arguments);
+    }
+    let progress = Progress::new(select(kernels, options).unit_count() as u64);
+    #[expect(clippy::result_large_err, reason = "devices are opened once per worker")]
+    let devices = || assay_device::open(&arguments.device);
+    let outcome = run(kernels, &devices, options, &progress);
+    progress.finish();
+    Ok(outcome)
+}
+
+/// The outcome of a single case, which must have existed.
+fn of_case(
+    outcomes: Vec<KernelOutcome>,
+    arguments: &CheckArguments,
+) -> Result<RunOutcome, Failure> {
+    let gates = || outcomes.iter().flat_map(|outcome| &outcome.result.gates);
+    let nothing = gates().all(|gate| gate.cases == 0 && gate.outcome == Outcome::Unproven);
+    if let Some(case) = arguments.repro.as_ref().filter(|_| nothing && gates().count() > 0) {
+        let hint = format!("--list --only {} prints the cases of this kernel", case.kernel);
+        return Err(Failure::request(format!("there is no case {case}")).hint(hint));
+    }
+    let (summary, exit) = summarize(&outcomes);
+    Ok(RunOutcome { kernels: outcomes, summary, exit })
+}
+
+fn report(
+    outcome: RunOutcome,
+    broken: ExitCode,
+    (arguments, date, facts): (&CheckArguments, String, &DeviceFacts),
+) -> Report {
+    Report {
+        schema: SCHEMA,
+        assay_version: VERSION.to_owned(),
+        command: command_line(),
+        date,
+        seed: arguments.repro.as_ref().map_or(arguments.seed, |case| case.seed),
+        device: DeviceRecord {
+            name: facts.name.clone(),
+            backend: facts.backend.clone(),
+            driver: facts.driver.clone(),
+            architecture: facts.architecture.clone(),
+        },
+        kernels: outcome.kernels.into_iter().map(with_hint).collect(),
+        summary: outcome.summary,
+        exit_code: outcome.exit.worst(broken).code(),
+    }
+}
+
+/// The record of a kernel; what to do next goes with what went wrong.
+fn with_hint(outcome: KernelOutcome) -> assay_record::KernelResult {
+    let mut result = outcome.result;
+    if let (Some(error), Some(hint)) = (&mut result.error, outcome.hint) {
+        let _ = write!(error, "\nhint: {hint}");
+    }
+    result
+}
+
+fn command_line() -> String {
+    let words = std::env::args().skip(1);
+    std::iter::once("assay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn write(report: &Report, arguments: &CheckArguments, console: Console) -> Result<(), Failure> {
+    let json = report.to_json().map_err(|error| {
+        Failure::new(ExitCode::Internal, "the report has no JSON form").caused_by(&error)
+    })?;
+    match arguments.json.as_deref() {
+        Some(path) if path == Path::new("-") => {
+            Console::out_plain(&json);
+            return Ok(());
+        }
+        Some(path) => fs::write(path, json).map_err(|error| {
+            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
+        })?,
+        None => {}
+    }
+    let device = (arguments.device != "emulator").then_some(arguments.device.as_str());
+    let repro = Repro { device, manifests: &arguments.manifest };
+    console.out(&render::report(report, &repro));
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The hidden subcommand that judges one kernel at one gate, in a process that may die of it.
+
+use std::io::{self, Read as _};
+
+use assay_contract::run::{replay, run_one};
+use assay_contract::{CheckOptions, KernelOutcome, Progress};
+use assay_record::{CaseName, ExitCode};
+
+use crate::check::open;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::protocol::{Message, PROTOCOL, Request};
+use crate::suite::Suite;
+
+/// Serves the one request on stdin.
+pub(crate) fn serve() -> Result<ExitCode, Failure> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|error| {
+        Failure::new(ExitCode::Internal, "cannot read the request").caused_by(&error)
+    })?;
+    let request: Request = serde_json::from_str(&text).map_err(|error| {
+        Failure::request("`child` is not for people: it serves `check`").caused_by(&error)
+    })?;
+    say(&Message::Hello { protocol: PROTOCOL });
+    if request.protocol != PROTOCOL {
+        return Ok(ExitCode::Internal);
+    }
+    let outcome = judge(&request)?;
+    let exit = outcome.exit.code();
+    let (result, hint, skipped) = (outcome.result, outcome.hint, outcome.skipped);
+    say(&Message::Done { result, exit, hint, skipped });
+    Ok(ExitCode::Holds)
+}
+
+fn judge(request: &Request) -> Result<KernelOutcome, Failure> {
+    let suite = Suite::load(&request.manifests);
+    let kernels = suite.kernels();
+    let kernel = kernels.iter().find(|kernel| kernel.spec().name == request.kernel);
+    let Some(kernel) = kernel else {
+        let message = format!("there is no kernel `{}` any more", request.kernel);
+        return Err(Failure::request(message));
+    };
+    let mut device = open(&request.device)?;
+    let progress = Telling;
+    if let Some(case) = &request.repro {
+        return replay(case, &kernels, device.as_mut(), &progress)
+            .map_err(|error| Failure::request("cannot run the case").caused_by(&error));
+    }
+    let options = CheckOptions {
+        gates: vec![request.gate],
+        seed: request.seed,
+        only: request.only.clone(),
+        threads: 1,
+    };
+    Ok(run_one(*kernel, &kernels, device.as_mut(), &options, &progress))
+}
+
+/// Tells the parent of every case.
+struct Telling;
+
+impl Progress for Telling {
+    fn case(&self, case: &CaseName) {
+        say(&Message::Case { case: case.clone() });
+    }
+}
+
+/// Writes a message on a line of its own, whatever the kernel has printed before it.
+fn say(message: &Message) {
+    if let Ok(line) = serde_json::to_string(message) {
+        Console::out_plain(&format!("\n{line}\n"));
+    }
+}

@@ -1,0 +1,88 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use assay_record::{CaseName, Gate};
+use clap::{Args, Parser, Subcommand};
+
+use crate::console::Color;
+
+const EXIT_CODES: &str = "\
+Exit codes, the first that applies:
+  70  an internal error
+   2  the request is wrong: an option, a manifest, or nothing selected
+   3  there is no such device
+   4  a measurement was unstable
+   1  problems were found: a gate failed, a planted control did not, a known finding is stale
+   0  everything asked for holds";
+
+/// Tests GPU kernels against their contract: gates that can fail, and controls that must.
+#[derive(Debug, Parser)]
+#[command(name = "assay", version, after_help = EXIT_CODES, disable_help_subcommand = false)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run kernels and planted controls through the gates
+    #[command(after_help = EXIT_CODES)]
+    Check(Box<CheckArguments>),
+    /// Say what this machine can run, and what to install for the rest
+    Doctor(DoctorArguments),
+    /// Judge one kernel at one gate, as a `check` asks on stdin
+    #[command(hide = true)]
+    Child,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Where to run: `emulator`, `emulator:sm_90`, `cuda` or `cuda:1`
+    #[arg(long, value_name = "NAME", default_value = "emulator")]
+    pub(crate) device: String,
+    /// Run only cases whose name contains this text; their gates' controls run too
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Print the names of the cases instead of running them
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Check the kernels of this manifest in place of the built-in suite (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
+    /// Run only this gate, by name or number (repeatable)
+    #[arg(long, value_name = "GATE")]
+    pub(crate) gate: Vec<Gate>,
+    /// The seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Run one case again, by the name that a report gives it
+    #[arg(long, value_name = "CASE", conflicts_with_all = ["only", "gate", "seed"])]
+    pub(crate) repro: Option<CaseName>,
+    /// Write every measurement as JSON to a file, or to stdout in place of the tables with `-`
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) json: Option<PathBuf>,
+    /// Stop a kernel on a GPU when one case takes longer than this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub(crate) timeout: u64,
+    /// When to colour words
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// When to colour words
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

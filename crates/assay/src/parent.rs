@@ -1,0 +1,273 @@
+//! Runs on a GPU: every kernel and gate in a child process of its own.
+//!
+//! A kernel that faults takes its process's GPU context with it, and one that hangs never gives the
+//! device back. In a child, the one is a result like any other and the other is killed.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_contract::run::{list, summarize};
+use assay_contract::{CheckOptions, Kernel, KernelOutcome, RunOutcome};
+use assay_record::{CaseName, Evidence, ExitCode, Gate, GateResult, KernelResult, Outcome};
+
+use crate::cli::CheckArguments;
+use crate::progress::Progress;
+use crate::protocol::{Message, PROTOCOL, Request};
+
+/// Children at a time. A GPU runs their kernels in turn, but each prepares inputs on a core.
+const CHILDREN: usize = 4;
+
+/// What has to be judged, one child each.
+pub(crate) struct Jobs {
+    requests: Vec<(Request, Option<Gate>)>,
+    timeout: Duration,
+}
+
+impl Jobs {
+    /// The kernels and gates that were asked for.
+    pub(crate) fn new(
+        kernels: &[&dyn Kernel],
+        options: &CheckOptions,
+        arguments: &CheckArguments,
+    ) -> Jobs {
+        let request = |kernel: &str, gate: Gate| Request {
+            protocol: PROTOCOL,
+            device: arguments.device.clone(),
+            manifests: arguments.manifest.clone(),
+            kernel: kernel.to_owned(),
+            gate,
+            seed: options.seed,
+            only: options.only.clone(),
+            repro: arguments.repro.clone(),
+        };
+        let timeout = Duration::from_secs(arguments.timeout.max(1));
+        if let Some(case) = &arguments.repro {
+            return Jobs { requests: vec![(request(&case.kernel, case.gate), None)], timeout };
+        }
+        let mut requests = Vec::new();
+        for listed in list(kernels, options) {
+            let gates = listed.gates.iter().map(|(gate, _)| request(&listed.kernel, *gate));
+            requests.extend(gates.map(|request| (request, listed.control_for)));
+        }
+        Jobs { requests, timeout }
+    }
+}
+
+/// Runs all jobs and puts the gates of each kernel together again.
+pub(crate) fn run(jobs: &Jobs) -> RunOutcome {
+    let progress = Progress::new(jobs.requests.len() as u64);
+    let next = AtomicUsize::new(0);
+    let outcomes: Vec<Mutex<Option<KernelOutcome>>> =
+        jobs.requests.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
+            && let Some((request, control_for)) = jobs.requests.get(at)
+        {
+            progress.at(&format!("{} {}", request.kernel, request.gate));
+            let outcome = judge(request, *control_for, jobs.timeout);
+            *outcomes[at].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
+            progress.step();
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    thread::scope(|scope| {
+        for _ in 1..CHILDREN.min(cores) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    progress.finish();
+    let outcomes = outcomes
+        .into_iter()
+        .filter_map(|slot| slot.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
+    let kernels = outcomes.fold(Vec::new(), merge);
+    let (summary, exit) = summarize(&kernels);
+    RunOutcome { kernels, summary, exit }
+}
+
+/// Adds one gate's outcome to the kernel's other gates, which come just before it.
+fn merge(mut kernels: Vec<KernelOutcome>, outcome: KernelOutcome) -> Vec<KernelOutcome> {
+    match kernels.last_mut() {
+        Some(kernel) if kernel.result.kernel == outcome.result.kernel => {
+            kernel.exit = kernel.exit.worst(outcome.exit);
+            kernel.result.gates.extend(outcome.result.gates);
+            kernel.result.seconds += outcome.result.seconds;
+            if kernel.result.error.is_none() {
+                kernel.result.error = outcome.result.error;
+                kernel.hint = outcome.hint;
+            }
+        }
+        _ => kernels.push(outcome),
+    }
+    kernels
+}
+
+/// Why a child gave no result.
+enum Death {
+    /// It could not be started, or spoke another protocol.
+    Internal(String),
+    /// One case took longer than allowed.
+    Hang(u64),
+    /// It ended by itself.
+    Crash(String),
+}
+
+/// Runs one child to its end, whatever that is.
+fn judge(request: &Request, control_for: Option<Gate>, timeout: Duration) -> KernelOutcome {
+    let start = Instant::now();
+    let mut at = None;
+    match converse(request, timeout, &mut at) {
+        Ok(outcome) => outcome,
+        Err(death) => {
+            let mut outcome = dead(request, control_for, &death, at);
+            outcome.result.seconds = start.elapsed().as_secs_f64();
+            outcome
+        }
+    }
+}
+
+fn converse(
+    request: &Request,
+    timeout: Duration,
+    at: &mut Option<CaseName>,
+) -> Result<KernelOutcome, Death> {
+    let internal = |error: std::io::Error| Death::Internal(format!("cannot run a child: {error}"));
+    let mut child = Command::new(std::env::current_exe().map_err(internal)?)
+        .arg("child")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(internal)?;
+    let line = serde_json::to_string(request).unwrap_or_default();
+    if let Some(mut stdin) = child.stdin.take() {
+        // A child that died already says so by its exit.
+        let _ = stdin.write_all(line.as_bytes());
+    }
+    let last_words = listen_to_errors(&mut child);
+    let messages = listen(&mut child);
+    let result = wait_for_result(&messages, timeout, at);
+    if result.is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait();
+    let words = last_words.join().unwrap_or_default();
+    result.map_err(|silence| match silence {
+        Silence::Timeout => Death::Hang(timeout.as_secs()),
+        Silence::Protocol(found) => {
+            Death::Internal(format!("the child speaks protocol {found}, not {PROTOCOL}"))
+        }
+        Silence::End => {
+            let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+            let words = words.trim();
+            let space = if words.is_empty() { "" } else { ": " };
+            Death::Crash(format!("{status}{space}{words}"))
+        }
+    })
+}
+
+/// Why no result came.
+enum Silence {
+    Timeout,
+    Protocol(u32),
+    End,
+}
+
+fn wait_for_result(
+    messages: &Receiver<Message>,
+    timeout: Duration,
+    at: &mut Option<CaseName>,
+) -> Result<KernelOutcome, Silence> {
+    loop {
+        match messages.recv_timeout(timeout) {
+            Ok(Message::Hello { protocol }) if protocol != PROTOCOL => {
+                return Err(Silence::Protocol(protocol));
+            }
+            Ok(Message::Hello { .. }) => {}
+            Ok(Message::Case { case }) => *at = Some(case),
+            Ok(Message::Done { result, exit, hint, skipped }) => {
+                let exit = ExitCode::from_code(exit).unwrap_or(ExitCode::Internal);
+                return Ok(KernelOutcome { result, exit, hint, skipped });
+            }
+            Err(RecvTimeoutError::Timeout) => return Err(Silence::Timeout),
+            Err(RecvTimeoutError::Disconnected) => return Err(Silence::End),
+        }
+    }
+}
+
+/// Reads messages until the child closes its stdout.
+fn listen(child: &mut Child) -> Receiver<Message> {
+    let (sender, receiver) = mpsc::channel();
+    if let Some(stdout) = child.stdout.take() {
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+                if let Ok(message) = serde_json::from_slice(&line)
+                    && sender.send(message).is_err()
+                {
+                    break;
+                }
+            }
+        });
+    }
+    receiver
+}
+
+/// The last line that the child writes to stderr.
+fn listen_to_errors(child: &mut Child) -> thread::JoinHandle<String> {
+    let stderr = child.stderr.take();
+    thread::spawn(move || {
+        let lines = stderr.map(BufReader::new).into_iter().flat_map(BufRead::lines);
+        lines
+            .map_while(Result::ok)
+            .filter(|line| !line.trim().is_empty())
+            .last()
+            .unwrap_or_default()
+    })
+}
+
+/// The outcome of a kernel whose child gave no result: its own failure, at the case it was in. A
+/// planted control must be caught by its gate, so for it this is an error.
+fn dead(
+    request: &Request,
+    control_for: Option<Gate>,
+    death: &Death,
+    at: Option<CaseName>,
+) -> KernelOutcome {
+    let reason = match death {
+        Death::Internal(what) => what.clone(),
+        Death::Hang(seconds) => {
+            format!("the kernel did not end within {seconds} s and was stopped (--timeout)")
+        }
+        Death::Crash(how) => format!("the process that ran the kernel died: {how}"),
+    };
+    let internal = matches!(death, Death::Internal(_)) || at.is_none();
+    let mut result = KernelResult {
+        kernel: request.kernel.clone(),
+        control_for,
+        gates: Vec::new(),
+        error: None,
+        seconds: 0.0,
+    };
+    match at {
+        Some(case) if !internal && control_for.is_none() => {
+            let findings = vec![Evidence::new(case, Outcome::Fail, reason.clone())];
+            result.gates.push(GateResult {
+                gate: request.gate,
+                outcome: Outcome::Fail,
+                reason,
+                cases: 1,
+                margin: None,
+                findings,
+                notes: Vec::new(),
+            });
+        }
+        _ => result.error = Some(reason),
+    }
+    let exit = if internal { ExitCode::Internal } else { ExitCode::Problems };
+    KernelOutcome { result, exit, hint: None, skipped: false }
+}

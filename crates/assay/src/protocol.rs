@@ -1,0 +1,76 @@
+//! What a run says to the child process that judges one kernel at one gate, and what it answers.
+//!
+//! The parent writes one [`Request`] to the child's stdin as JSON. The child answers on stdout with
+//! one [`Message`] a line. Lines that are no message are ignored: a kernel's `printf` ends there
+//! too.
+
+use std::path::PathBuf;
+
+use assay_record::{CaseName, Gate, KernelResult};
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol; both ends are the same program, unless it was replaced meanwhile.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// One kernel and one gate to judge.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// The version of the protocol.
+    pub(crate) protocol: u32,
+    /// The device's name.
+    pub(crate) device: String,
+    /// The manifests in place of the built-in suite.
+    pub(crate) manifests: Vec<PathBuf>,
+    /// The kernel.
+    pub(crate) kernel: String,
+    /// The gate.
+    pub(crate) gate: Gate,
+    /// The seed.
+    pub(crate) seed: u64,
+    /// The text that case names must hold.
+    pub(crate) only: Option<String>,
+    /// The one case to run.
+    pub(crate) repro: Option<CaseName>,
+}
+
+/// What the child says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum Message {
+    /// It has begun, and speaks this version.
+    Hello {
+        /// The version of the protocol.
+        protocol: u32,
+    },
+    /// A case is about to run.
+    Case {
+        /// Its name.
+        case: CaseName,
+    },
+    /// All cases have run; nothing follows.
+    Done {
+        /// The kernel's result with this one gate.
+        result: KernelResult,
+        /// The exit code that follows from it.
+        exit: u8,
+        /// What to do next, where the kernel could not be run.
+        hint: Option<String>,
+        /// Whether the kernel was left out because it names other backends.
+        skipped: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_back_from_one_line() {
+        let case = "k/repeat/n=1/order/seed=1/in-order".parse().expect("a case");
+        for message in [Message::Hello { protocol: PROTOCOL }, Message::Case { case }] {
+            let line = serde_json::to_string(&message).expect("a message has a JSON form");
+            assert!(!line.contains('\n'));
+            assert_eq!(serde_json::from_str::<Message>(&line).expect("it is read"), message);
+        }
+    }
+}

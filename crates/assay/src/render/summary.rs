@@ -1,0 +1,59 @@
+//! The one line that says how a run ended.
+
+use std::fmt::Write as _;
+
+use assay_record::{Gate, Report};
+
+/// The summary of a run, as the last line of its output.
+pub(super) fn summary_line(report: &Report) -> String {
+    let summary = &report.summary;
+    let gates: Vec<Gate> = Gate::ALL.into_iter().filter(|gate| was_run(report, *gate)).collect();
+    let limits = if was_run(report, Gate::Limits) {
+        format!("{} limit problems", summary.limit_problems)
+    } else {
+        "limits not checked".to_owned()
+    };
+    let judged: Vec<Gate> = gates.into_iter().filter(|gate| *gate != Gate::Limits).collect();
+    let mut line = format!(
+        "SUMMARY {}: {} of {} kernels pass {}, {} known findings, {} of {} controls red, \
+         {} unproven, {} unsupported, {limits}",
+        device(report),
+        summary.passing,
+        summary.kernels,
+        gate_range(&judged),
+        summary.known,
+        summary.controls_red,
+        summary.controls,
+        summary.unproven,
+        summary.unsupported,
+    );
+    if summary.skipped > 0 {
+        let _ = write!(line, ", {} skipped", summary.skipped);
+    }
+    line
+}
+
+/// The device as its line names it: the emulator by itself, a GPU by its name.
+fn device(report: &Report) -> &str {
+    let device = &report.device;
+    if device.backend == "emulator" { &device.backend } else { &device.name }
+}
+
+fn was_run(report: &Report, gate: Gate) -> bool {
+    report.kernels.iter().any(|kernel| kernel.gate(gate).is_some())
+}
+
+/// Gates by their numbers: `gates 1 to 4`, `gates 1 and 3`, `gate 2`, `no gate`.
+pub(super) fn gate_range(gates: &[Gate]) -> String {
+    let numbers: Vec<u32> = gates.iter().map(|gate| gate.number()).collect();
+    let consecutive = numbers.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    match numbers[..] {
+        [] => "no gate".to_owned(),
+        [one] => format!("gate {one}"),
+        [first, .., last] if consecutive && numbers.len() > 2 => format!("gates {first} to {last}"),
+        [ref rest @ .., last] => {
+            let rest: Vec<String> = rest.iter().map(u32::to_string).collect();
+            format!("gates {} and {last}", rest.join(", "))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The kernels of a run: the built-in suite, or manifests in its place, and always the controls.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use assay_contract::Kernel;
+use assay_contract::manifest::{
+    EmbeddedFiles, Manifest, ManifestError, ManifestKernel, load_manifest, parse_manifest,
+};
+use assay_contract::spec::SourcePlace;
+
+/// Every manifest and PTX file below `kernels/cuda/`, by its path from there.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/suite_files.rs"));
+
+/// The kernels that can be run, and what is wrong with those that cannot.
+pub(crate) struct Suite {
+    kernels: Vec<ManifestKernel>,
+    pub(crate) errors: Vec<ManifestError>,
+}
+
+impl Suite {
+    /// The built-in kernels, or those of the manifests if there are any, and the built-in controls.
+    pub(crate) fn load(manifests: &[PathBuf]) -> Suite {
+        let mut suite = Suite { kernels: Vec::new(), errors: Vec::new() };
+        let mut places = BTreeMap::new();
+        let own = if manifests.is_empty() {
+            vec![embedded("suite.toml")]
+        } else {
+            manifests.iter().map(|path| load_manifest(path)).collect()
+        };
+        for manifest in own.into_iter().chain([embedded("controls.toml")]) {
+            suite.add(manifest, &mut places);
+        }
+        suite
+    }
+
+    fn add(&mut self, manifest: Manifest, places: &mut BTreeMap<String, SourcePlace>) {
+        self.errors.extend(manifest.errors);
+        for kernel in manifest.kernels {
+            let (name, place) = (kernel.spec().name.clone(), kernel.spec().source.clone());
+            if let Some(first) = places.get(&name) {
+                self.errors.push(twice(&name, place, first));
+            } else {
+                places.insert(name, place);
+                self.kernels.push(kernel);
+            }
+        }
+    }
+
+    /// The kernels as the run takes them.
+    pub(crate) fn kernels(&self) -> Vec<&dyn Kernel> {
+        self.kernels.iter().map(|kernel| kernel as &dyn Kernel).collect()
+    }
+}
+
+fn twice(name: &str, place: SourcePlace, first: &SourcePlace) -> ManifestError {
+    ManifestError {
+        kernel: Some(name.to_owned()),
+        place,
+        source_line: String::new().into(),
+        message: format!("a kernel of this name is registered already, at {first}"),
+        hint: Some("names must be unique in a run, the built-in controls' included".to_owned()),
+    }
+}
+
+fn embedded(name: &str) -> Manifest {
+    let found = FILES.iter().find(|(file, _)| *file == name);
+    let text = found.map_or("".into(), |(_, bytes)| String::from_utf8_lossy(bytes));
+    parse_manifest(name, &text, &EmbeddedFiles(FILES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_suite_loads_without_an_error() {
+        let suite = Suite::load(&[]);
+        let errors: Vec<String> = suite.errors.iter().map(ToString::to_string).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        let (controls, kernels): (Vec<_>, Vec<_>) =
+            suite.kernels().into_iter().partition(|kernel| kernel.spec().is_control());
+        assert!(kernels.len() >= 10 && controls.len() >= 10);
+    }
+
+    #[test]
+    fn every_gate_has_a_planted_control() {
+        let suite = Suite::load(&[]);
+        for gate in assay_contract::run::GATES {
+            let guards = |kernel: &&dyn Kernel| kernel.spec().control_for == Some(gate);
+            assert!(suite.kernels().iter().any(guards), "{gate} has no control");
+        }
+    }
+}

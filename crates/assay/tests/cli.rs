@@ -1,0 +1,159 @@
+//! What the real program does: exit code, stdout and stderr, recorded together.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs the program in the folder of fixtures, with nothing in its environment that changes it.
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(arguments)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"))
+        .env_clear()
+        .env("PATH", "")
+        .env("ASSAY_TOOLCHAIN", "no-such-folder")
+        .output()
+        .expect("the program starts")
+}
+
+/// The exit code, stdout and stderr as one text, without what differs from run to run.
+fn recorded(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().map_or("none".to_owned(), |code| code.to_string());
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    normal(&format!(
+        "assay {}\nexit code: {code}\n----- stdout -----\n{stdout}----- stderr -----\n{stderr}",
+        arguments.join(" ")
+    ))
+}
+
+/// The text without times and versions.
+fn normal(text: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let lines = text.lines().map(|line| match line.rsplit_once("  ") {
+        // The last column of the table of kernels.
+        Some((rest, time)) if is_seconds(time) => format!("{}  TIME", rest.trim_end()),
+        _ => line.replace(version, "VERSION"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn is_seconds(word: &str) -> bool {
+    word.trim().strip_suffix(" s").is_some_and(|number| number.parse::<f64>().is_ok())
+}
+
+/// Whether this machine has an NVIDIA driver, so that what a machine without one does cannot be
+/// seen here.
+fn has_driver() -> bool {
+    let libraries = ["/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1"];
+    Path::new("/proc/driver/nvidia").exists()
+        || libraries.iter().any(|path| Path::new(path).exists())
+}
+
+fn skipped(test: &str, reason: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
+}
+
+#[test]
+fn help_names_the_exit_codes() {
+    insta::assert_snapshot!(recorded(&["help"]));
+}
+
+#[test]
+fn help_of_check_names_every_option() {
+    insta::assert_snapshot!(recorded(&["help", "check"]));
+}
+
+#[test]
+fn an_unknown_option_is_a_wrong_request() {
+    insta::assert_snapshot!(recorded(&["check", "--divice", "emulator"]));
+}
+
+#[test]
+fn an_unknown_gate_is_a_wrong_request() {
+    insta::assert_snapshot!(recorded(&["check", "--gate", "speed"]));
+}
+
+#[test]
+fn a_wrong_case_name_is_a_wrong_request() {
+    insta::assert_snapshot!(recorded(&["check", "--repro", "row_sum_f32"]));
+}
+
+#[test]
+fn a_list_holds_one_case_a_line() {
+    let arguments = ["check", "--manifest", "doubles.toml", "--list", "--only", "doubles/"];
+    insta::assert_snapshot!(recorded(&arguments));
+}
+
+#[test]
+fn a_filter_that_matches_nothing_is_a_wrong_request() {
+    insta::assert_snapshot!(recorded(&["check", "--only", "no_such_kernel"]));
+    insta::assert_snapshot!(recorded(&["check", "--list", "--only", "no_such_kernel"]));
+}
+
+#[test]
+fn a_case_of_no_kernel_is_a_wrong_request() {
+    let case = "no_such_kernel/repeat/n=1/x/seed=1/in-order";
+    insta::assert_snapshot!(recorded(&["check", "--repro", case]));
+}
+
+#[test]
+fn a_missing_manifest_is_a_wrong_request() {
+    insta::assert_snapshot!(recorded(&["check", "--manifest", "no_such_file.toml"]));
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_its_place_and_the_nearest_key() {
+    let arguments = ["check", "--manifest", "unknown_key.toml", "--gate", "limits"];
+    insta::assert_snapshot!(recorded(&arguments));
+}
+
+#[test]
+fn a_wrong_formula_is_shown_with_a_caret() {
+    insta::assert_snapshot!(recorded(&["check", "--manifest", "wrong_formula.toml"]));
+}
+
+#[test]
+fn dims_that_cannot_be_are_refused() {
+    insta::assert_snapshot!(recorded(&["check", "--manifest", "impossible_dims.toml"]));
+}
+
+#[test]
+fn a_name_registered_twice_is_refused() {
+    let twice = ["--manifest", "doubles.toml", "--manifest", "doubles.toml"];
+    insta::assert_snapshot!(recorded(&[&["check", "--gate", "limits"], &twice[..]].concat()));
+}
+
+#[test]
+fn a_device_that_there_is_not_has_an_exit_code_of_its_own() {
+    insta::assert_snapshot!(recorded(&["check", "--device", "abacus"]));
+}
+
+#[test]
+fn a_machine_without_a_driver_says_so() {
+    if has_driver() {
+        return skipped("a_machine_without_a_driver_says_so", "this machine has a driver");
+    }
+    insta::assert_snapshot!(recorded(&["check", "--device", "cuda:0"]));
+}
+
+#[test]
+fn the_child_command_is_not_for_people() {
+    insta::assert_snapshot!(recorded(&["child"]));
+}
+
+#[test]
+fn the_doctor_says_what_there_is_and_what_to_install() {
+    if has_driver() {
+        let test = "the_doctor_says_what_there_is_and_what_to_install";
+        return skipped(test, "this machine has a driver");
+    }
+    let text = recorded(&["doctor"]);
+    // The processor is this machine's own.
+    let lines = text.lines().map(|line| match line.split_once(" on ") {
+        Some(("assay VERSION", _)) => "assay VERSION on PROCESSOR",
+        _ => line,
+    });
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
+}
