@@ -342,11 +342,10 @@ fn wrong_choice(
     super::rules::finding(case, rule, violations)
 }
 
-/// Problems that make a bound meaningless; a comparison decided within its error is none.
+/// The first problem that makes a bound meaningless.
 pub(super) fn meaningless(bounded: &BTreeMap<String, Bounded>) -> Option<String> {
-    let problems = bounded.values().flat_map(|bounded| &bounded.problems);
-    let mut grave = problems.filter(|problem| problem.kind != ProblemKind::Undecided);
-    grave.next().map(|problem| {
+    let mut problems = bounded.values().flat_map(|bounded| &bounded.problems);
+    problems.next().map(|problem| {
         let kind = match problem.kind {
             ProblemKind::Vanishing => "may vanish",
             _ => "may overflow",

@@ -108,9 +108,9 @@ impl Replays {
         let count = proven.clone().count();
         let least = proven.min_by(|a, b| a.missed.total_cmp(&b.missed))?;
         Some(format!(
-            "{count} narrower replays miss, the nearest ({}) by {:.0} times the bound",
+            "{count} replays in f16 and bf16 miss, the nearest ({}) by {} times the bound",
             least.name(),
-            least.missed,
+            times(least.missed),
         ))
     }
 }
@@ -125,6 +125,11 @@ impl Tried {
         let partials = if self.replay.partials_fp32 { " with fp32 partials" } else { "" };
         format!("{} {order}{partials}", self.replay.accumulator.name())
     }
+}
+
+/// A factor, as people read it.
+fn times(factor: f64) -> String {
+    if factor < 1e6 { format!("{factor:.0}") } else { format!("{factor:.0e}") }
 }
 
 /// The largest excess over the bound, where the bound of an exact value counts as half a step of

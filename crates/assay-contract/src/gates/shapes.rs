@@ -9,7 +9,7 @@ use assay_record::{CaseName, Gate, GateResult, Outcome};
 use assay_reference::fill::shapes::{self as fill, Style};
 use assay_reference::fill::{Layout, ranked};
 use assay_reference::rule::Rule;
-use assay_reference::{Dims, Inputs, Program};
+use assay_reference::{Dims, Evaluation, Inputs, Program};
 
 use super::judge::{self, judge};
 use super::loudness::{Loudness, Raised};
@@ -20,6 +20,8 @@ use crate::subject::{RunError, RunResult, Subject};
 
 /// Failing cases after which the gate has seen enough.
 const FAILURES: usize = 3;
+/// Inputs on which a style of data is tried before rows take it.
+const PROBES: usize = 8;
 
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
@@ -31,8 +33,10 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             return tally.finish();
         }
     };
-    let mut gate = Running { tally, target, failures: 0, stopped: false };
-    for dims in envelope::served_and_edges(subject.spec()) {
+    let mut gate = Running { tally, target, styles: Vec::new(), failures: 0, stopped: false };
+    let shapes = envelope::served_and_edges(subject.spec());
+    gate.styles = gate.usable_styles(subject, context);
+    for dims in shapes {
         gate.shape(subject, context, &dims);
     }
     gate.tally.finish()
@@ -41,6 +45,8 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
 struct Running {
     tally: Tally,
     target: Target,
+    /// The styles of data that the formula has bounds on.
+    styles: Vec<Style>,
     failures: usize,
     stopped: bool,
 }
@@ -67,6 +73,39 @@ impl Running {
         }
     }
 
+    /// The styles of data that give the formula no vanishing denominator and no overflow, tried at
+    /// the smallest served shape; milder ones take the place of those that do.
+    fn usable_styles(&mut self, subject: &dyn Subject, context: &GateContext<'_>) -> Vec<Style> {
+        let served = subject.spec().served();
+        let smallest = served.iter().min_by_key(|dims| dims.values().product::<i64>());
+        let Some((dims, layout)) = smallest.and_then(|d| Some((d, self.target.layout(d).ok()?)))
+        else {
+            return vec![Style::Ordinary];
+        };
+        let (_, random) = case(subject, context, (Gate::Shapes, dims), "styles");
+        let tiny = fill::tiny_scale(self.target.signature.scalars.values().copied());
+        let usable = |style: &Style| {
+            (0..PROBES).all(|probe| {
+                let rows = vec![*style; layout.rows];
+                let mut random = random.fork(&format!("{} {probe}", style.name()));
+                let inputs = fill::build(&layout, &rows, tiny, &mut random);
+                let evaluation = Evaluation::new(dims, &inputs, &self.target.arithmetic);
+                let bounded = subject.reference(&evaluation);
+                bounded.is_none_or(|b| b.is_ok_and(|bounded| meaningless(&bounded).is_none()))
+            })
+        };
+        let mut styles = Vec::new();
+        for style in fill::styles(&layout) {
+            let chosen = Some(style).filter(usable).or(style.milder().filter(usable));
+            if chosen != Some(style) {
+                let instead = chosen.map_or("left out", Style::name);
+                self.tally.note(format!("rows of {} values: {instead}", style.name()));
+            }
+            styles.extend(chosen);
+        }
+        styles
+    }
+
     /// True if the case is to run.
     fn wants(&mut self, context: &GateContext<'_>, case: &CaseName) -> bool {
         let wanted = !self.stopped && self.failures < FAILURES && context.wants(case);
@@ -83,15 +122,15 @@ impl Running {
         (program, dims, layout): (&Program, &Dims, &Layout),
     ) {
         let tiny = fill::tiny_scale(self.target.signature.scalars.values().copied());
-        let places = plan_rows(&fill::styles(layout), layout);
+        let places = plan_rows(&self.styles, layout);
         for (number, rows) in places.chunks(layout.rows.max(1)).enumerate() {
             let name = format!("mixed-{number}");
             let (case, random) = case(subject, context, (Gate::Shapes, dims), &name);
             if !self.wants(context, &case) {
                 continue;
             }
-            let mut inputs =
-                fill::build(layout, &styles_of(rows, layout.rows), tiny, &mut random.fork("rows"));
+            let styles = styles_of(rows, layout.rows, &self.styles);
+            let mut inputs = fill::build(layout, &styles, tiny, &mut random.fork("rows"));
             let loudness = Loudness { program, target: &self.target, dims, layout };
             for (row, place) in rows.iter().enumerate() {
                 let Place::Term { reduction, term } = place else { continue };
@@ -106,11 +145,7 @@ impl Running {
     }
 
     fn judged_run(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>) {
-        let evaluation = assay_reference::Evaluation::new(
-            prepared.dims,
-            prepared.inputs,
-            &self.target.arithmetic,
-        );
+        let evaluation = Evaluation::new(prepared.dims, prepared.inputs, &self.target.arithmetic);
         let Some(bounded) = subject.reference(&evaluation) else { return };
         let bounded = match bounded {
             Ok(bounded) => bounded,
@@ -220,12 +255,12 @@ fn plan_rows(styles: &[Style], layout: &Layout) -> Vec<Place> {
     styles.iter().map(|style| Place::Style(*style)).chain(terms).collect()
 }
 
-/// The style of every row of a run; rows that nothing needs are ordinary and wide by turns.
-fn styles_of(places: &[Place], rows: usize) -> Vec<Style> {
+/// The style of every row of a run; rows that nothing needs take turns at all styles.
+fn styles_of(places: &[Place], rows: usize, styles: &[Style]) -> Vec<Style> {
     let style = |row: usize| match places.get(row) {
         Some(Place::Style(style)) => *style,
-        None if row % 2 == 1 => Style::Wide,
-        Some(Place::Term { .. }) | None => Style::Ordinary,
+        Some(Place::Term { .. }) => Style::Ordinary,
+        None => styles.get(row % styles.len().max(1)).copied().unwrap_or(Style::Ordinary),
     };
     (0..rows).map(style).collect()
 }

@@ -22,7 +22,7 @@ pub fn first_places(order: &Order, terms: usize) -> Vec<usize> {
     };
     match order {
         Order::Chain => every(1, 1),
-        Order::Halves => every(2, (terms / 2).max(1)),
+        Order::Halves => every(2, terms.div_ceil(2).max(1)),
         Order::Lanes(lanes) => every(*lanes as usize, 1),
         Order::Strided { threads, vector } => every(*threads as usize, *vector as usize),
         Order::Chunked { threads } => {
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn accumulators_start_where_their_threads_do() {
         assert_eq!(first_places(&Order::Chain, 9), [0]);
-        assert_eq!(first_places(&Order::Halves, 9), [0, 4]);
+        assert_eq!(first_places(&Order::Halves, 9), [0, 5]);
         assert_eq!(first_places(&Order::Lanes(4), 3), [0, 1, 2]);
         assert_eq!(first_places(&Order::Strided { threads: 3, vector: 4 }, 9), [0, 4, 8]);
         assert_eq!(first_places(&Order::Chunked { threads: 3 }, 8), [0, 3, 6]);

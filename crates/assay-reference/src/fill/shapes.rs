@@ -23,11 +23,15 @@ pub enum Style {
     Tiny,
     /// A mean of over 300 deviations, which shows a variance taken in one pass.
     Offset,
+    /// In place of `Wide`, where its values overflow: exponents from -5 to 5.
+    Moderate,
+    /// In place of `Low`, where its values overflow: from -80 to -40.
+    Sunken,
 }
 
 impl Style {
-    /// Every style, in the order rows take them.
-    pub const ALL: [Style; 5] =
+    /// The styles every formula is tried with, in the order rows take them.
+    pub const TRIED: [Style; 5] =
         [Style::Ordinary, Style::Wide, Style::Low, Style::Tiny, Style::Offset];
 
     /// The style's name in notes.
@@ -38,14 +42,32 @@ impl Style {
             Style::Low => "low",
             Style::Tiny => "tiny",
             Style::Offset => "offset",
+            Style::Moderate => "moderate",
+            Style::Sunken => "sunken",
         }
+    }
+
+    /// What to try where a formula has no bound on values of this style.
+    pub fn milder(self) -> Option<Style> {
+        match self {
+            Style::Wide => Some(Style::Moderate),
+            Style::Low => Some(Style::Sunken),
+            _ => None,
+        }
+    }
+
+    /// True if every input with rows takes the style, and not the first alone.
+    fn spreads(self) -> bool {
+        matches!(self, Style::Wide | Style::Moderate)
     }
 
     /// True if the format has values of this style.
     fn fits(self, format: Format) -> bool {
         match self {
-            Style::Ordinary | Style::Wide => true,
-            Style::Low | Style::Tiny => format.is_float() && format.max_finite() >= 240.0,
+            Style::Ordinary | Style::Wide | Style::Moderate => true,
+            Style::Low | Style::Sunken | Style::Tiny => {
+                format.is_float() && format.max_finite() >= 240.0
+            }
             // Steps at the mean must be finer than the deviation.
             Style::Offset => format.is_float() && format.significand_bits() >= 8,
         }
@@ -71,7 +93,7 @@ pub const LOUDEST: u32 = 3;
 /// The styles that the first row-wise input can have; `Style::Ordinary` is always among them.
 pub fn styles(layout: &Layout) -> Vec<Style> {
     let format = shaped_tensor(layout).map_or(Format::F32, |tensor| tensor.format);
-    Style::ALL.into_iter().filter(|style| style.fits(format)).collect()
+    Style::TRIED.into_iter().filter(|style| style.fits(format)).collect()
 }
 
 /// The magnitude that [`Style::Tiny`] is around: the root of the smallest positive scalar, which
@@ -92,7 +114,7 @@ pub fn build(layout: &Layout, styles: &[Style], tiny: f64, random: &mut SplitMix
         let is_shaped = shaped.as_ref() == Some(&tensor.name);
         for line in row_lines(tensor) {
             let style = line.row.and_then(|row| styles.get(row)).copied();
-            let style = style.filter(|style| is_shaped || *style == Style::Wide);
+            let style = style.filter(|style| is_shaped || style.spreads());
             let kind = (tensor.format, style.unwrap_or(Style::Ordinary), tiny);
             fill_line(elements, line, kind, &mut random);
         }
@@ -126,6 +148,8 @@ fn fill_line(
         elements[line.at(place)] = match style {
             Style::Ordinary => values::ordinary(format, random),
             Style::Wide => values::wide(format, random),
+            Style::Moderate => values::moderate(format, random),
+            Style::Sunken => values::nearest(format, -random.range(40.0, 80.0)),
             Style::Low => values::nearest(format, -random.range(112.0, 200.0)),
             Style::Tiny => values::nearest(format, tiny * random.range(-1.5, 1.5)),
             Style::Offset => values::nearest(format, mean + mean / 500.0 * random.normal()),

@@ -25,10 +25,18 @@ pub fn ordinary(format: Format, random: &mut SplitMix64) -> f64 {
 /// A value of either sign whose exponent is uniform over a wide range of the format: 2^±20 for
 /// f32 and bf16, less for narrower formats.
 pub fn wide(format: Format, random: &mut SplitMix64) -> f64 {
+    spread(format, random, wide_exponent(format))
+}
+
+/// As [`wide`], with exponents from -5 to 5.
+pub fn moderate(format: Format, random: &mut SplitMix64) -> f64 {
+    spread(format, random, wide_exponent(format).min(5.0))
+}
+
+fn spread(format: Format, random: &mut SplitMix64, range: f64) -> f64 {
     if !format.is_float() {
         return whole(format, random, 100);
     }
-    let range = wide_exponent(format);
     let exponent = random.range(-range, range).round() as i32;
     let magnitude = random.range(1.0, 1.99) * 2f64.powi(exponent);
     nearest(format, sign(random) * magnitude)

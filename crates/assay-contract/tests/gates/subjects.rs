@@ -1,0 +1,197 @@
+//! Kernels that are plain Rust functions of fp32 numbers, a row at a time, with their contracts.
+
+use std::collections::BTreeMap;
+
+use assay_contract::spec::{DimSpec, RuleSpec, Spec};
+use assay_contract::subject::{RunError, RunRequest, RunResult, Subject};
+use assay_num::Format;
+use assay_reference::{Arithmetic, Extent, Formula, Order, Root, Signature, Tensor};
+
+/// One row of a kernel's inputs; what the kernel has not is empty.
+pub struct Row<'a> {
+    pub x: &'a [f32],
+    pub w: &'a [f32],
+    pub b: &'a [f32],
+}
+
+/// A kernel: one row in, one row of outputs out.
+pub type Compute = fn(&Row<'_>) -> Vec<f32>;
+
+/// The eps of every norm here.
+pub const EPS: f32 = 1e-6;
+/// The threads a row is spread over.
+pub const THREADS: usize = 32;
+/// The tile of the columns.
+pub const TILE: i64 = 64;
+
+/// A kernel with its contract.
+pub struct RowKernel {
+    spec: Spec,
+    compute: Compute,
+}
+
+impl RowKernel {
+    /// A kernel of a family, from fp32 to `output`, `"strided"` (its depth) over [`THREADS`].
+    pub fn new(family: &str, output: Format, compute: Compute) -> RowKernel {
+        RowKernel { spec: spec(family, None, output), compute }
+    }
+
+    /// A kernel of a formula in `x` and `y`, elementwise.
+    pub fn elementwise(formula: &str, compute: Compute) -> RowKernel {
+        RowKernel { spec: spec("elementwise", Some(formula), Format::F32), compute }
+    }
+
+    /// The same kernel with its contract changed.
+    pub fn with(mut self, change: impl FnOnce(&mut Spec)) -> RowKernel {
+        change(&mut self.spec);
+        self
+    }
+}
+
+fn tensor(name: &str, format: Format, shape: &[&str]) -> Tensor {
+    Tensor::new(name, format, shape).expect("extents parse")
+}
+
+fn signature(family: &str, output: Format) -> Signature {
+    let matrix = |name: &str| tensor(name, Format::F32, &["rows", "cols"]);
+    let vector = |name: &str| tensor(name, Format::F32, &["cols"]);
+    let (inputs, per_row) = match family {
+        "rows.dot" => (vec![matrix("a"), matrix("b")], true),
+        "dense.gemv" => (vec![matrix("w"), vector("x")], true),
+        "rows.rms_norm" => (vec![matrix("x"), vector("w")], false),
+        "rows.layer_norm" => (vec![matrix("x"), vector("w"), vector("b")], false),
+        "rows.softmax" | "elementwise" => (vec![matrix("x")], false),
+        _ => (vec![matrix("x")], true),
+    };
+    let shape: &[&str] = if per_row { &["rows"] } else { &["rows", "cols"] };
+    Signature {
+        dims: vec!["rows".to_owned(), "cols".to_owned()],
+        inputs,
+        outputs: vec![tensor("y", output, shape)],
+        scalars: BTreeMap::from([("eps".to_owned(), f64::from(EPS))]),
+    }
+}
+
+fn spec(family: &str, formula: Option<&str>, output: Format) -> Spec {
+    let mut spec = Spec::new("rust_kernel", signature(family, output));
+    let formula = formula.map_or_else(
+        || Formula::family(family).expect("a family"),
+        |text| Formula::parse(text).expect("a formula"),
+    );
+    let program = formula.check(&spec.signature).unwrap_or_else(|error| panic!("{error}"));
+    let depth = Extent::parse("(cols + 31)/32 + 12").expect("an extent");
+    let depths = program.reductions().iter().map(|r| (r.name.clone(), depth.clone()));
+    spec.arithmetic =
+        Arithmetic { rsqrt: Root::Approx, depth: depths.collect(), ..Arithmetic::default() };
+    spec.program = Some(program.into());
+    spec.formula = Some(formula);
+    spec.orders = vec![Order::Strided { threads: THREADS as u32, vector: 1 }];
+    spec.dims = dims(&[1, 6], &[100, 300]);
+    spec
+}
+
+fn dims(rows: &[i64], cols: &[i64]) -> BTreeMap<String, DimSpec> {
+    let rows = DimSpec { served: rows.to_vec(), tile: None, step: 1, least: 1 };
+    let cols = DimSpec { served: cols.to_vec(), tile: Some(TILE), step: 1, least: 1 };
+    BTreeMap::from([("rows".to_owned(), rows), ("cols".to_owned(), cols)])
+}
+
+impl Subject for RowKernel {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
+        let tensors: BTreeMap<&str, Vec<f32>> = request
+            .inputs
+            .tensors
+            .iter()
+            .map(|(name, values)| {
+                (name.as_str(), values.iter().map(|value| *value as f32).collect())
+            })
+            .collect();
+        let rows = request.dims["rows"] as usize;
+        let cols = request.dims["cols"] as usize;
+        let shaped = self.spec.signature.inputs[0].name.as_str();
+        let part = |name: &str, row: usize| -> &[f32] {
+            let values = tensors.get(name).map(Vec::as_slice).unwrap_or_default();
+            if values.len() == rows * cols && values.len() > cols {
+                &values[row * cols..(row + 1) * cols]
+            } else {
+                values
+            }
+        };
+        // The kernels' names for the first input and its companions.
+        let companions: Vec<&str> =
+            self.spec.signature.inputs[1..].iter().map(|tensor| tensor.name.as_str()).collect();
+        let companion = |number: usize| companions.get(number).copied().unwrap_or_default();
+        let mut y = Vec::new();
+        for row in 0..rows {
+            let values = Row {
+                x: part(shaped, row),
+                w: part(companion(0), row),
+                b: part(companion(1), row),
+            };
+            y.extend((self.compute)(&values).into_iter().map(f64::from));
+        }
+        let bytes = self.spec.signature.outputs[0].format.encode_slice(&y);
+        let outputs = BTreeMap::from([("y".to_owned(), bytes)]);
+        Ok(RunResult { outputs, ..RunResult::default() })
+    }
+}
+
+/// A top-k kernel: bf16 scores in, values and indices out.
+pub struct TopK {
+    spec: Spec,
+    choose: fn(&[f32], usize) -> Vec<usize>,
+}
+
+impl TopK {
+    /// A kernel with NaN largest, zeros equal and ties to the lower index in its contract.
+    pub fn new(choose: fn(&[f32], usize) -> Vec<usize>) -> TopK {
+        let signature = Signature {
+            dims: vec!["rows".to_owned(), "cols".to_owned(), "k".to_owned()],
+            inputs: vec![tensor("x", Format::Bf16, &["rows", "cols"])],
+            outputs: vec![
+                tensor("values", Format::Bf16, &["rows", "k"]),
+                tensor("indices", Format::I32, &["rows", "k"]),
+            ],
+            scalars: BTreeMap::new(),
+        };
+        let mut spec = Spec::new("rust_top_k", signature);
+        let parameters = [("k", "k"), ("nan", "largest"), ("zeros", "equal")];
+        let parameters =
+            parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        spec.rule = Some(RuleSpec { name: "top_k".to_owned(), parameters: parameters.collect() });
+        spec.dims = dims(&[1, 7], &[64, 200]);
+        let k = DimSpec { served: vec![1, 5], tile: None, step: 1, least: 1 };
+        spec.dims.insert("k".to_owned(), k);
+        TopK { spec, choose }
+    }
+}
+
+impl Subject for TopK {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
+        let cols = request.dims["cols"] as usize;
+        let k = request.dims["k"] as usize;
+        let (mut values, mut indices) = (Vec::new(), Vec::new());
+        for row in request.inputs.tensors["x"].chunks_exact(cols) {
+            let row: Vec<f32> = row.iter().map(|value| *value as f32).collect();
+            let mut chosen = (self.choose)(&row, k);
+            chosen.truncate(k);
+            for place in 0..k {
+                values.push(chosen.get(place).map_or(f64::NEG_INFINITY, |at| f64::from(row[*at])));
+                indices.push(chosen.get(place).map_or(-1.0, |at| *at as f64));
+            }
+        }
+        let outputs = BTreeMap::from([
+            ("values".to_owned(), Format::Bf16.encode_slice(&values)),
+            ("indices".to_owned(), Format::I32.encode_slice(&indices)),
+        ]);
+        Ok(RunResult { outputs, ..RunResult::default() })
+    }
+}
