@@ -249,18 +249,22 @@ pub(crate) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Edits (insertions, deletions, replacements) from one word to the other.
+/// Edits from one word to the other: insertions, deletions, replacements and swaps of neighbours.
 fn distance(left: &str, right: &str) -> usize {
-    let right = right.as_bytes();
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, &a) in left.as_bytes().iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    for (i, &a) in left.iter().enumerate() {
+        let mut next = vec![i + 1];
         for (j, &b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+            let replaced = row[j] + usize::from(a != b);
+            let mut best = replaced.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && a == right[j - 1] && b == left[i - 1] {
+                best = best.min(before[j - 1] + 1);
+            }
+            next.push(best);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[right.len()]
 }

@@ -5,6 +5,10 @@
 //! has destination then source), spaces (`cp.async.ca.shared.global`: destination then source) and
 //! matrix layouts (`mma ... .row.col`: A then B).
 
+use crate::decode::decode;
+use crate::error::ParseError;
+use crate::module::Position;
+
 pub use crate::base::Base;
 pub use crate::modifier::{Group, Modifier, Modifiers};
 pub use crate::types::{Layout, Shape, StateSpace, Type};
@@ -35,6 +39,20 @@ pub struct Opcode {
 }
 
 impl Opcode {
+    /// Decodes a spelling such as `atom.global.gpu.acq_rel.add.f32`.
+    ///
+    /// # Errors
+    /// A base that the table does not have, a part that its rows do not list, or parts that do not
+    /// go together; the column is that of the guilty part.
+    pub fn parse(text: &str) -> Result<Opcode, ParseError> {
+        decode(text).map(|(opcode, _)| opcode).map_err(|error| {
+            let position = Position { line: 1, column: error.offset as u32 + 1 };
+            let mut shown = ParseError::at(text, position, error.message);
+            shown.hint = error.hint;
+            shown
+        })
+    }
+
     /// Whether a modifier is written.
     pub fn has(&self, modifier: Modifier) -> bool {
         self.modifiers.has(modifier)
