@@ -65,7 +65,8 @@ fn at_least(extent: &Extent, dims: &Dims, least: i64, spec: &Spec) -> Result<i64
         (format!("`{extent}`: {error}"), Some(hint))
     })?;
     if value < least {
-        return Err((format!("`{extent}` is {value} at {}", shown(dims)), None));
+        let at = shown(dims);
+        return Err((format!("`{extent}` gives {value} at {at}, below {least}"), None));
     }
     Ok(value)
 }

@@ -63,7 +63,7 @@ fn check(
 }
 
 /// Moves an error from the formula's own lines to the manifest's.
-fn place(entry: &Entry<'_>, error: FormulaError) -> ManifestError {
+pub(super) fn place(entry: &Entry<'_>, error: FormulaError) -> ManifestError {
     let offset = offset_in_manifest(entry, error.line, error.column);
     let span = offset.map_or(entry.span.clone(), |at| at..at);
     let moved = entry.source.error(&span, &error.message);

@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ManifestError, Source, nearest_hint};
+use super::formula::place;
 use crate::spec::SourcePlace;
 
 /// A value with the way to it (`dims.rows.served`), for messages.
@@ -93,12 +94,11 @@ impl<'t> Entry<'t> {
 
     /// An integer expression of dims: a string or a plain number.
     pub(super) fn extent(&self) -> Result<Extent, ManifestError> {
-        let text = if self.is_text() {
-            self.text()?.to_owned()
-        } else {
-            self.integer().map_err(|_| self.wrong("an expression of dims"))?.to_string()
-        };
-        Extent::parse(&text).map_err(|error| self.error(format!("`{}`: {error}", self.path)))
+        if !self.is_text() {
+            let value = self.integer().map_err(|_| self.wrong("an expression of dims"))?;
+            return Ok(Extent::constant(value));
+        }
+        Extent::parse(self.text()?).map_err(|error| place(self, error))
     }
 
     pub(super) fn format(&self) -> Result<Format, ManifestError> {

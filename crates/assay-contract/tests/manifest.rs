@@ -1,0 +1,282 @@
+//! Manifests: what loads, and what each mistake is answered with.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use assay_contract::manifest::{EmbeddedFiles, Manifest, parse_manifest};
+use assay_contract::spec::{NanRule, Role};
+use assay_contract::{Kernel, load_manifest};
+use assay_num::Format;
+use assay_record::Gate;
+use assay_reference::dims;
+
+const GOOD: &str = r#"schema = 1
+[module.sum]
+cuda = "sum.cu"
+ptx = "sum.ptx"
+[kernel.row_sum]
+module = "sum"
+family = "rows.sum"
+dims.rows = { served = [1, 7] }
+dims.cols = { served = [1000, 4096], tile = 1024, step = 4, least = 4 }
+args = [
+    { name = "x", role = "in", type = "f32", shape = ["rows", "cols"] },
+    { name = "y", role = "out", type = "f32", shape = ["rows"] },
+    { name = "rows", role = "dim", type = "i32" },
+    { name = "cols", role = "dim", type = "i32" },
+]
+depth = { c = "cols/256 + 8" }
+orders = ["vector_strided 256 4"]
+launches = [{ symbol = "row_sum", grid = ["rows"], block = [256], args = ["x", "y", "rows", "cols"] }]
+"#;
+
+const FILES: EmbeddedFiles<'static> = EmbeddedFiles(&[
+    ("sum.ptx", b".version 8.0"),
+    ("sum.cubin", b"\x7fELF"),
+    ("binary.ptx", b"\xff\xfe\xfd"),
+]);
+
+fn parse(text: &str) -> Manifest {
+    parse_manifest("suite.toml", text, &FILES)
+}
+
+/// The good manifest with one text replaced by another.
+fn with(from: &str, to: &str) -> String {
+    assert_eq!(GOOD.matches(from).count(), 1, "`{from}` must occur once");
+    GOOD.replace(from, to)
+}
+
+#[test]
+fn a_good_manifest_becomes_a_spec() {
+    let manifest = parse(GOOD);
+    assert_eq!(manifest.errors, []);
+    let spec = manifest.kernels[0].spec();
+    assert_eq!((spec.name.as_str(), spec.source.line), ("row_sum", 5));
+    assert_eq!(spec.served().len(), 4);
+    assert_eq!(spec.dims["cols"].edges(), [4, 1020, 1024, 1028, 4096]);
+    assert_eq!(spec.arguments[0].role, Role::In);
+    assert_eq!((spec.accumulator, spec.nan), (Format::F32, NanRule::Propagate));
+    let depth = &spec.arithmetic.depth["c"];
+    assert_eq!(depth.eval(&dims([("cols", 1024)])), Ok(12));
+    let module = spec.module.as_ref().expect("a manifest kernel has a module");
+    assert_eq!(module.path, Path::new("sum.ptx"));
+    assert_eq!(spec.launches[0].source.to_string(), "suite.toml:18:24");
+}
+
+#[test]
+fn every_key_of_a_kernel_is_read() {
+    let text = with(
+        "orders = [\"vector_strided 256 4\"]",
+        r#"orders = ["strided 32", "chunked 8", "lanes 32", "chain", "halves"]
+cases = [{ rows = 3, cols = 8 }]
+accumulator = "f64"
+arithmetic = { division = "approx", sqrt = "approx", rsqrt = "approx", exp = "ex2", flush = true }
+in_place = [["y", "x"]]
+replaces = "other"
+nan = "stated"
+hides_sums = "the output has eight bits"
+known = [{ gate = "shapes", what = "wrong at 4", since = "2026-11", link = "issue 1" }]
+control = { gate = "repeat", of = "row_max" }
+backends = ["cuda"]
+budget = "rows*cols"
+what = "sums rows""#,
+    );
+    let manifest = parse(&text);
+    assert_eq!(manifest.errors, []);
+    let spec = manifest.kernels[0].spec();
+    assert_eq!(spec.served(), [dims([("rows", 3), ("cols", 8)])]);
+    assert_eq!(spec.orders.len(), 5);
+    assert!(spec.arithmetic.flush_subnormals);
+    assert_eq!(spec.arithmetic.accumulators["c"], Format::F64);
+    assert_eq!(spec.in_place_of("y"), Some("x"));
+    assert_eq!(spec.replaces.as_deref(), Some("other"));
+    assert_eq!(spec.nan, NanRule::Stated);
+    assert_eq!(spec.known_for(Gate::Shapes).map(|known| known.link.as_str()), Some("issue 1"));
+    assert_eq!(spec.control_for, Some(Gate::Repeat));
+    assert!(spec.runs_on("cuda") && !spec.runs_on("emulator"));
+}
+
+#[test]
+fn good_kernels_load_beside_bad_ones() {
+    let second = GOOD.split_once("[kernel.row_sum]").expect("there is a kernel").1;
+    let bad = second.replace("rows.sum", "rows.som");
+    let manifest = parse(&format!("{GOOD}\n[kernel.bad]{bad}\n[kernel.third]{second}"));
+    let names: Vec<_> = manifest.kernels.iter().map(|k| k.spec().name.as_str()).collect();
+    assert_eq!(names, ["row_sum", "third"]);
+    assert_eq!(manifest.errors.len(), 1);
+    assert_eq!(manifest.errors[0].kernel.as_deref(), Some("bad"));
+}
+
+#[test]
+fn a_scalar_is_what_its_format_holds() {
+    let text = with(
+        "    { name = \"rows\", role = \"dim\", type = \"i32\" },",
+        "    { name = \"rows\", role = \"dim\", type = \"i32\" },\n    \
+         { name = \"eps\", role = \"scalar\", type = \"f32\", value = 1e-6 },",
+    );
+    let manifest = parse(&text);
+    assert_eq!(manifest.errors, []);
+    let spec = manifest.kernels[0].spec();
+    assert_eq!(spec.signature.scalars["eps"], f64::from(1e-6f32));
+}
+
+#[test]
+fn the_built_in_suite_loads() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/cuda");
+    for file in ["suite.toml", "controls.toml"] {
+        let manifest = load_manifest(&folder.join(file));
+        let errors: Vec<String> = manifest.errors.iter().map(ToString::to_string).collect();
+        assert!(errors.is_empty(), "{}", errors.join("\n\n"));
+        assert!(!manifest.kernels.is_empty());
+    }
+}
+
+#[test]
+fn a_manifest_that_is_not_there_is_one_error() {
+    let manifest = load_manifest(Path::new("nowhere/suite.toml"));
+    assert_eq!(manifest.errors.len(), 1);
+    let text = manifest.errors[0].to_string();
+    assert!(text.starts_with("nowhere/suite.toml:0:0: cannot read the manifest"), "{text}");
+}
+
+/// Each mistake: what it is called, and the manifest with it.
+fn mistakes() -> Vec<(&'static str, String)> {
+    let formula = |text: &str| with("family = \"rows.sum\"", &format!("formula = {text}"));
+    vec![
+        ("no TOML", with("module = \"sum\"", "module = ")),
+        ("a kernel twice", format!("{GOOD}[kernel.row_sum]\nmodule = \"sum\"\n")),
+        ("no schema", with("schema = 1\n", "")),
+        ("a newer schema", with("schema = 1", "schema = 2")),
+        ("no kernel", "schema = 1\n".to_owned()),
+        ("an unknown section", format!("{GOOD}[kernels.x]\n")),
+        ("an unknown key", with("family =", "famly =")),
+        ("an unknown key of an argument", with("role = \"out\"", "roll = \"out\"")),
+        ("an unknown key of a dim", with("tile = 1024", "tiles = 1024")),
+        ("an unknown key of a launch", with("block = [256]", "blocks = [256]")),
+        ("a kernel's name with capitals", with("[kernel.row_sum]", "[kernel.RowSum]")),
+        ("a value of the wrong kind", with("module = \"sum\"", "module = 3")),
+        ("a missing module", with("module = \"sum\"", "module = \"sums\"")),
+        ("a module file that is not there", with("\"sum.ptx\"", "\"some.ptx\"")),
+        ("a module that is source only", with("ptx = \"sum.ptx\"\n", "")),
+        ("a module of nothing", with("cuda = \"sum.cu\"\nptx = \"sum.ptx\"\n", "")),
+        ("a module kind of later", with("ptx = \"sum.ptx\"", "hsaco = \"sum.hsaco\"")),
+        ("PTX that is no text", with("\"sum.ptx\"", "\"binary.ptx\"")),
+        ("an unknown family", with("rows.sum", "rows.summ")),
+        ("no reference", with("family = \"rows.sum\"\n", "")),
+        ("family and formula", with("family =", "formula = \"y[r] = 1\"\nfamily =")),
+        ("a formula that does not parse", formula("\"y[r] = sum(c in 0..cols: x[r,c]\"")),
+        ("an unbound index", formula("\"y[r] = sum(c in 0..cols: x[r,k])\"")),
+        ("a wrong rank", formula("\"y[r] = sum(c in 0..cols: x[c])\"")),
+        (
+            "an error in a later line",
+            formula(
+                "\"\"\"\nm[r] = max(c in 0..cols: x[r,c])\ny[r] = sum(c in 0..cols: z[r,c])\n\"\"\"",
+            ),
+        ),
+        ("an error behind an escape", formula("\"y[r] =\\u0020sum(c in 0..cols: z[r,c])\"")),
+        (
+            "a family of other tensors",
+            with(
+                "{ name = \"y\", role = \"out\", type = \"f32\", shape = [\"rows\"] }",
+                "{ name = \"z\", role = \"out\", type = \"f32\", shape = [\"rows\"] }",
+            )
+            .replace("\"y\", \"rows\"", "\"z\", \"rows\""),
+        ),
+        ("an unknown rule", with("family = \"rows.sum\"", "rule = { name = \"top\", k = 2 }")),
+        (
+            "an unknown format",
+            with("type = \"f32\", shape = [\"rows\"]", "type = \"fp32\", shape = [\"rows\"]"),
+        ),
+        ("an unknown role", with("role = \"out\"", "role = \"output\"")),
+        ("an unknown gate", with("depth =", "control = { gate = \"nonfinite\" }\ndepth =")),
+        ("an unknown order", with("vector_strided 256 4", "stride 256")),
+        ("an order without its numbers", with("vector_strided 256 4", "vector_strided 256")),
+        ("an unknown reduction", with("depth = { c =", "depth = { k =")),
+        ("a depth below zero", with("cols/256 + 8", "cols/256 - 80")),
+        ("a served size below the least", with("[1000, 4096]", "[2, 4096]")),
+        ("a served size off the step", with("[1000, 4096]", "[1000, 4097]")),
+        ("a served size of zero", with("[1, 7]", "[0, 7]")),
+        ("a negative served size", with("[1, 7]", "[1, -7]")),
+        ("no served size", with("[1, 7]", "[]")),
+        ("a step of zero", with("step = 4", "step = 0")),
+        ("a tile off the step", with("tile = 1024", "tile = 1023")),
+        ("a size over 64 bits", with("[1, 7]", "[1, 99999999999999999999]")),
+        (
+            "a shape of an unknown dim",
+            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"columns\"]"),
+        ),
+        (
+            "a shape that is no expression",
+            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"cols*\"]"),
+        ),
+        (
+            "a shape that becomes zero",
+            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows/2\", \"cols\"]"),
+        ),
+        (
+            "a dim argument without its dim",
+            with("{ name = \"cols\", role = \"dim\"", "{ name = \"columns\", role = \"dim\"")
+                .replace("\"rows\", \"cols\"] }]", "\"rows\", \"columns\"] }]"),
+        ),
+        (
+            "an unknown argument in a launch",
+            with(
+                "args = [\"x\", \"y\", \"rows\", \"cols\"] }",
+                "args = [\"x\", \"z\", \"rows\", \"cols\"] }",
+            ),
+        ),
+        (
+            "an argument that no launch passes",
+            with(
+                "args = [\"x\", \"y\", \"rows\", \"cols\"] }",
+                "args = [\"x\", \"rows\", \"cols\"] }",
+            ),
+        ),
+        ("two arguments of one name", with("{ name = \"y\"", "{ name = \"x\"")),
+        ("no output", with("role = \"out\"", "role = \"scratch\"")),
+        (
+            "an alignment that is no power of two",
+            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"cols\"], align = 12"),
+        ),
+        (
+            "strides of another rank",
+            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"cols\"], strides = [1]"),
+        ),
+        ("an inout without a pair", with("role = \"in\"", "role = \"inout\"")),
+        ("a pair that is none", with("depth =", "in_place = [[\"x\", \"y\"]]\ndepth =")),
+        (
+            "no launch",
+            with(
+                "[{ symbol = \"row_sum\", grid = [\"rows\"], block = [256], args = [\"x\", \"y\", \"rows\", \"cols\"] }]",
+                "[]",
+            ),
+        ),
+        ("a launch of zero threads", with("block = [256]", "block = [0]")),
+        ("a grid of an unknown dim", with("grid = [\"rows\"]", "grid = [\"row\"]")),
+        ("a grid of four axes", with("grid = [\"rows\"]", "grid = [1, 1, 1, 1]")),
+    ]
+}
+
+#[test]
+fn each_mistake_is_one_error_with_its_place_and_a_hint() {
+    let mut shown = String::new();
+    for (what, text) in mistakes() {
+        let manifest = parse(&text);
+        assert!(!manifest.errors.is_empty(), "{what}: no error");
+        assert!(manifest.kernels.is_empty(), "{what}: the kernel loaded");
+        writeln!(shown, "# {what}").expect("a string takes all text");
+        for error in manifest.errors {
+            writeln!(shown, "{error}\n").expect("a string takes all text");
+        }
+    }
+    insta::assert_snapshot!("mistakes", shown);
+}
+
+#[test]
+fn no_truncated_manifest_panics() {
+    for end in 0..GOOD.len() {
+        if GOOD.is_char_boundary(end) {
+            let _ = parse(&GOOD[..end]);
+        }
+    }
+}
