@@ -221,11 +221,11 @@ impl Checker<'_> {
                 self.addressable(symbol)
             }
             Operand::Special(special, _) if slot.special => special_fits(special.ty(), ty),
-            _ => Err(self.mismatch(ty, operand)),
+            _ => Err(Self::mismatch(ty, operand)),
         }
     }
 
-    fn mismatch(&self, ty: Type, operand: &Operand) -> Complaint {
+    fn mismatch(ty: Type, operand: &Operand) -> Complaint {
         let complaint = unexpected(operand, &format!("a value of type `.{}`", ty.name()));
         match operand {
             Operand::Immediate(_) if ty.is_float() => {

@@ -119,8 +119,8 @@ fn split(function: &Function) -> Graph {
         }
     }
     let mut graph = Graph::default();
-    for index in 0..body.len() {
-        if starts[index] {
+    for (index, &starts_here) in starts[..body.len()].iter().enumerate() {
+        if starts_here {
             let start = index as u32;
             graph.blocks.push(Block { start, ..Block::default() });
         }

@@ -3,6 +3,8 @@
 //! Parts may come in any order: the parts of the base come first, and whatever follows is a type,
 //! a space, a shape, a layout, a vector width or a modifier by its spelling alone.
 
+use std::fmt::Write;
+
 use crate::base::Base;
 use crate::modifier::{Modifier, Modifiers};
 use crate::opcode::Opcode;
@@ -202,9 +204,10 @@ fn explain(opcode: &Opcode) -> DecodeError {
     if typed.is_empty() {
         let written: Vec<String> = opcode.types.iter().map(|t| format!(".{}", t.name())).collect();
         let first = opcode.types.first().map_or(0, |ty| place(ty.name()));
-        let message = match written.is_empty() {
-            true => format!("`{name}` needs a type"),
-            false => format!("`{name}` does not take the type {}", written.join("")),
+        let message = if written.is_empty() {
+            format!("`{name}` needs a type")
+        } else {
+            format!("`{name}` does not take the type {}", written.concat())
         };
         return DecodeError::new(first, message, Some(forms(rows.iter())));
     }
@@ -218,7 +221,7 @@ fn explain(opcode: &Opcode) -> DecodeError {
 
 /// The rows of the table, for a hint.
 fn forms<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
-    let shown: Vec<String> = rows.take(3).map(|row| describe(row)).collect();
+    let shown: Vec<String> = rows.take(3).map(describe).collect();
     format!("known forms: {}", shown.join("; or "))
 }
 
@@ -228,12 +231,13 @@ fn describe(row: &Row) -> String {
         let names: Vec<String> =
             choice.modifiers.iter().map(|m| format!(".{}", m.name())).collect();
         let names = names.join(" or ");
-        text.push_str(&if choice.required { format!(" {names}") } else { format!(" [{names}]") });
+        let (open, close) = if choice.required { ("", "") } else { ("[", "]") };
+        let _ = write!(text, " {open}{names}{close}");
     }
     if let Some(set) = row.types.first() {
         let names: Vec<&str> =
             Type::ALL.iter().filter(|&&ty| set.has(ty)).map(|ty| ty.name()).collect();
-        text.push_str(&format!(" on {}", names.join(" ")));
+        let _ = write!(text, " on {}", names.join(" "));
     }
     text
 }

@@ -1,5 +1,7 @@
 //! The one error of this crate: what is wrong in the text, where, and what to do.
 
+use std::fmt::Write;
+
 use crate::module::Position;
 
 /// Why a PTX text was rejected.
@@ -48,14 +50,14 @@ impl ParseError {
         let mut text = format!("{}:{}: {}", self.line, self.column, self.message);
         if !self.source_line.trim().is_empty() {
             let shown = self.source_line.replace('\t', " ");
-            text.push_str(&format!("\n    {shown}"));
+            let _ = write!(text, "\n    {shown}");
             let column = (self.column as usize).saturating_sub(1);
             if column < QUOTE_LIMIT {
-                text.push_str(&format!("\n    {}^", " ".repeat(column)));
+                let _ = write!(text, "\n    {}^", " ".repeat(column));
             }
         }
         if let Some(hint) = &self.hint {
-            text.push_str(&format!("\n  hint: {hint}"));
+            let _ = write!(text, "\n  hint: {hint}");
         }
         text
     }

@@ -92,15 +92,13 @@ fn share(elements: u32, bits: u32, ty: Type, threads: u32) -> Option<(usize, Typ
     };
     let total = elements * bits;
     let per_register = threads * register.bits();
-    (total > 0 && total % per_register == 0).then_some(((total / per_register) as usize, register))
+    (total > 0 && total.is_multiple_of(per_register)).then_some(((total / per_register) as usize, register))
 }
 
 fn wgmma(opcode: &Opcode, shape: Shape, letter: u8) -> Option<(usize, Type)> {
-    match letter {
-        b'A' => Some((4, Type::B32)),
-        _ => {
-            let ty = opcode.ty()?;
-            share(u32::from(shape.m) * u32::from(shape.n), ty.bits(), ty, 128)
-        }
+    if letter == b'A' {
+        return Some((4, Type::B32));
     }
+    let ty = opcode.ty()?;
+    share(u32::from(shape.m) * u32::from(shape.n), ty.bits(), ty, 128)
 }

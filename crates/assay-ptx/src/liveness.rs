@@ -183,7 +183,9 @@ impl Crossing {
         let mut live: Vec<Vec<usize>> = vec![Vec::new(); graph.blocks.len()];
         let mut readers: Vec<Vec<u32>> = vec![Vec::new(); self.registers.len()];
         for (block, reads) in self.reads.iter().enumerate() {
-            reads.iter().for_each(|&place| readers[place].push(block as u32));
+            for &place in reads {
+                readers[place].push(block as u32);
+            }
         }
         for (place, mut pending) in readers.into_iter().enumerate() {
             while let Some(block) = pending.pop() {
@@ -240,13 +242,13 @@ impl Allocation {
                 busy.pop();
                 free.push(Reverse(slot));
             }
-            let slot = match free.pop() {
-                Some(Reverse(slot)) => slot,
-                None => {
+            let slot = free.pop().map_or_else(
+                || {
                     *count += 1;
                     *count - 1
-                }
-            };
+                },
+                |Reverse(slot)| slot,
+            );
             busy.push(Reverse((interval.end, slot)));
             self.slots[index] = slot;
         }

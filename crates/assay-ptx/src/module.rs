@@ -420,10 +420,14 @@ impl Operand {
             Operand::Address(address) => address.register().into_iter().for_each(see),
             Operand::Tensor(address, parts) => {
                 address.register().into_iter().for_each(&mut *see);
-                parts.iter().for_each(|part| part.for_each_register(see));
+                for part in parts {
+                    part.for_each_register(see);
+                }
             }
             Operand::Vector(parts) | Operand::List(parts) => {
-                parts.iter().for_each(|part| part.for_each_register(see));
+                for part in parts {
+                    part.for_each_register(see);
+                }
             }
             Operand::Immediate(_)
             | Operand::Float32(_)

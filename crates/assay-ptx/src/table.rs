@@ -51,22 +51,18 @@ impl ShapeRule {
     pub(crate) fn allows(self, shape: Shape) -> bool {
         let columns = match self.n {
             Some(n) => shape.n == n,
-            None => shape.n % 8 == 0 && (8..=256).contains(&shape.n),
+            None => shape.n.is_multiple_of(8) && (8..=256).contains(&shape.n),
         };
         self.m == shape.m && self.k == shape.k && columns
     }
 
     fn read(word: &str) -> Option<ShapeRule> {
-        match word.split_once("n*k") {
-            Some((m, k)) => {
-                let m = m.strip_prefix('m')?.parse().ok()?;
-                Some(ShapeRule { m, n: None, k: k.parse().ok()? })
-            }
-            None => {
-                let shape = Shape::from_name(word)?;
-                Some(ShapeRule { m: shape.m, n: Some(shape.n), k: shape.k })
-            }
+        if let Some((m, k)) = word.split_once("n*k") {
+            let m = m.strip_prefix('m')?.parse().ok()?;
+            return Some(ShapeRule { m, n: None, k: k.parse().ok()? });
         }
+        let shape = Shape::from_name(word)?;
+        Some(ShapeRule { m: shape.m, n: Some(shape.n), k: shape.k })
     }
 }
 
@@ -112,6 +108,7 @@ pub(crate) enum Many {
 }
 
 /// One operand of a row.
+#[expect(clippy::struct_excessive_bools, reason = "each is one mark of the operand language")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
     pub(crate) shown: Shown,

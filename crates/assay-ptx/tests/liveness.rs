@@ -131,8 +131,10 @@ fn blocks_end_at_branches_and_start_at_labels() {
 
 #[test]
 fn a_chain_of_temporaries_needs_two_slots() {
-    let chain: String =
-        (1..90).map(|n| format!("add.s32 %r{}, %r{n}, 1;\n", n + 1)).collect();
+    let chain: Vec<String> =
+        (1..90).map(|n| format!("add.s32 %r{}, %r{n}, 1;", n + 1)).collect();
+    let chain = chain.join("
+");
     let function = function(&format!("mov.b32 %r1, 0;\n{chain}ret;"));
     let (_, liveness, allocation) = allocate(&function);
     assert_eq!(allocation.count(Class::Bits32), 2);

@@ -60,15 +60,11 @@ fn binary(cursor: &mut Cursor<'_>, least: u32, depth: u32) -> Result<Literal> {
             cursor.expect(sign)?;
         }
         let right = binary(cursor, binding, depth)?;
-        left = match (left, right) {
-            (Literal::Integer(a), Literal::Integer(b)) => {
-                apply(cursor, operator.text, operator.position, a, b)?
-            }
-            _ => {
-                let message = "arithmetic on float constants is not supported";
-                return Err(cursor.error_at(operator.position, message));
-            }
+        let (Literal::Integer(a), Literal::Integer(b)) = (left, right) else {
+            let message = "arithmetic on float constants is not supported";
+            return Err(cursor.error_at(operator.position, message));
         };
+        left = apply(cursor, operator.text, operator.position, a, b)?;
     }
 }
 

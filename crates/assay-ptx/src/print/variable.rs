@@ -123,9 +123,10 @@ impl Printer<'_> {
             0 => String::new(),
             addend => format!("{sign}{addend}"),
         };
-        let text = match reference.generic {
-            true => format!("generic({name}){addend}"),
-            false => format!("{name}{addend}"),
+        let text = if reference.generic {
+            format!("generic({name}){addend}")
+        } else {
+            format!("{name}{addend}")
         };
         match reference.mask {
             Some(mask) => put!(self, "{mask}({text})"),
