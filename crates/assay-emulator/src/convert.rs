@@ -1,0 +1,490 @@
+//! `cvt` (ISA 9.7.9.21): between all scalar formats, with all roundings, saturation and packing.
+//!
+//! The common conversions are lane functions of their own; the rest go through [`convert`], which
+//! takes the conversion as data.
+
+use crate::arithmetic::float::{canonical, flush, saturate};
+use crate::arithmetic::half::{HALF_NAN, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use crate::arithmetic::soft::{self, Binary, Exact, Rounding, Value};
+use crate::execute::frame::lanes;
+
+/// One side of a conversion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scalar {
+    /// Two's complement of so many bits.
+    Signed(u32),
+    /// Unsigned, of so many bits.
+    Unsigned(u32),
+    F16,
+    Bf16,
+    F32,
+    F64,
+    Tf32,
+    E4m3,
+    E5m2,
+}
+
+/// A conversion of one value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Conversion {
+    pub(crate) from: Scalar,
+    pub(crate) to: Scalar,
+    pub(crate) rounding: Rounding,
+    /// Rounds to an integer inside a floating-point format (`cvt.rni.f32.f32`).
+    pub(crate) to_integral: bool,
+    pub(crate) ftz: bool,
+    pub(crate) sat: bool,
+    pub(crate) satfinite: bool,
+    pub(crate) relu: bool,
+}
+
+impl Conversion {
+    /// A plain conversion to nearest even.
+    #[cfg(test)]
+    pub(crate) fn plain(from: Scalar, to: Scalar) -> Conversion {
+        Conversion {
+            from,
+            to,
+            rounding: Rounding::Nearest,
+            to_integral: false,
+            ftz: false,
+            sat: false,
+            satfinite: false,
+            relu: false,
+        }
+    }
+
+    /// Packs the conversion into the immediate of an instruction.
+    pub(crate) fn pack(self) -> u64 {
+        let flags = u64::from(self.to_integral)
+            | u64::from(self.ftz) << 1
+            | u64::from(self.sat) << 2
+            | u64::from(self.satfinite) << 3
+            | u64::from(self.relu) << 4;
+        let rounding = u64::from(crate::arithmetic::float::rounding_flags(self.rounding));
+        code(self.from) | code(self.to) << 8 | rounding << 16 | flags << 24
+    }
+
+    /// Unpacks what [`Conversion::pack`] packed.
+    #[inline(always)]
+    fn unpack(packed: u64) -> Conversion {
+        let flag = |bit: u32| packed >> (24 + bit) & 1 == 1;
+        Conversion {
+            from: scalar(packed & 0xff),
+            to: scalar(packed >> 8 & 0xff),
+            rounding: crate::arithmetic::float::rounding_of((packed >> 16) as u16 & 7),
+            to_integral: flag(0),
+            ftz: flag(1),
+            sat: flag(2),
+            satfinite: flag(3),
+            relu: flag(4),
+        }
+    }
+}
+
+fn code(scalar: Scalar) -> u64 {
+    match scalar {
+        Scalar::Signed(bits) => u64::from(bits) | 0x80,
+        Scalar::Unsigned(bits) => u64::from(bits),
+        Scalar::F16 => 1,
+        Scalar::Bf16 => 2,
+        Scalar::F32 => 3,
+        Scalar::F64 => 4,
+        Scalar::Tf32 => 5,
+        Scalar::E4m3 => 6,
+        Scalar::E5m2 => 7,
+    }
+}
+
+fn scalar(code: u64) -> Scalar {
+    match code {
+        1 => Scalar::F16,
+        2 => Scalar::Bf16,
+        3 => Scalar::F32,
+        4 => Scalar::F64,
+        5 => Scalar::Tf32,
+        6 => Scalar::E4m3,
+        7 => Scalar::E5m2,
+        bits if bits & 0x80 != 0 => Scalar::Signed(bits as u32 & 0x7f),
+        bits => Scalar::Unsigned(bits as u32),
+    }
+}
+
+impl Scalar {
+    fn binary(self) -> Option<Binary> {
+        match self {
+            Scalar::F16 => Some(soft::F16),
+            Scalar::Bf16 => Some(soft::BF16),
+            Scalar::F32 | Scalar::Tf32 => Some(soft::F32),
+            Scalar::F64 => Some(soft::F64),
+            _ => None,
+        }
+    }
+}
+
+/// Converts one value; the result has zeros above its own width, or the sign for signed integers.
+pub(crate) fn convert(conversion: Conversion, bits: u64) -> u64 {
+    let value = open(conversion, bits);
+    match conversion.to {
+        Scalar::Signed(width) => to_integer(conversion, value, width, true),
+        Scalar::Unsigned(width) => to_integer(conversion, value, width, false),
+        Scalar::E4m3 | Scalar::E5m2 => to_eight_bits(conversion, value),
+        _ => to_float(conversion, value),
+    }
+}
+
+fn open(conversion: Conversion, bits: u64) -> Value {
+    match conversion.from {
+        Scalar::Signed(width) => {
+            let shift = 64 - width;
+            let value = ((bits << shift) as i64) >> shift;
+            integer(value < 0, value.unsigned_abs())
+        }
+        Scalar::Unsigned(width) => integer(false, bits & (u64::MAX >> (64 - width))),
+        Scalar::E4m3 => open_eight_bits(bits as u8, 4, 3),
+        Scalar::E5m2 => open_eight_bits(bits as u8, 5, 2),
+        Scalar::F32 if conversion.ftz => {
+            soft::F32.unpack(u64::from(flush(f32::from_bits(bits as u32)).to_bits()))
+        }
+        Scalar::F16 => soft::F16.unpack(bits & 0xffff),
+        Scalar::Bf16 => soft::BF16.unpack(bits & 0xffff),
+        Scalar::F32 | Scalar::Tf32 => soft::F32.unpack(bits & 0xffff_ffff),
+        Scalar::F64 => soft::F64.unpack(bits),
+    }
+}
+
+fn integer(negative: bool, magnitude: u64) -> Value {
+    let mantissa = u128::from(magnitude);
+    Value::Finite(Exact { negative, mantissa, exponent: 0, sticky: false })
+}
+
+/// e4m3 (no infinity, one NaN) and e5m2 (as IEEE).
+fn open_eight_bits(bits: u8, exponent_bits: u32, fraction_bits: u32) -> Value {
+    let negative = bits & 0x80 != 0;
+    let magnitude = bits & 0x7f;
+    if exponent_bits == 4 && magnitude == 0x7f || exponent_bits == 5 && magnitude > 0x7c {
+        return Value::NaN;
+    }
+    if exponent_bits == 5 && magnitude == 0x7c {
+        return Value::Infinity(negative);
+    }
+    let fraction = magnitude & ((1 << fraction_bits) - 1);
+    let exponent = magnitude >> fraction_bits;
+    let hidden = if exponent == 0 { 0 } else { 1 << fraction_bits };
+    let bias = (1 << (exponent_bits - 1)) - 1;
+    let exponent = i32::from(exponent.max(1)) - bias - fraction_bits as i32;
+    Value::Finite(Exact {
+        negative,
+        mantissa: u128::from(fraction | hidden),
+        exponent,
+        sticky: false,
+    })
+}
+
+/// The integer nearest to a number in the rounding mode, with its sign; saturates at 2^100.
+fn integral(value: Exact, mode: Rounding) -> i128 {
+    const FAR: u128 = 1 << 100;
+    let magnitude = if value.exponent >= 0 {
+        let shift = value.exponent.min(100) as u32;
+        if value.mantissa.leading_zeros() <= shift { FAR } else { value.mantissa << shift }
+    } else {
+        rounded_shift(value, mode)
+    };
+    let magnitude = magnitude.min(FAR) as i128;
+    if value.negative { -magnitude } else { magnitude }
+}
+
+fn rounded_shift(value: Exact, mode: Rounding) -> u128 {
+    let shift = -value.exponent;
+    if shift > 127 {
+        let up = match mode {
+            Rounding::Up => !value.negative,
+            Rounding::Down => value.negative,
+            _ => false,
+        };
+        return u128::from(up && value.mantissa != 0);
+    }
+    let kept = value.mantissa >> shift;
+    let rest = value.mantissa & ((1 << shift) - 1);
+    let half = 1_u128 << (shift - 1);
+    let up = match mode {
+        Rounding::Nearest => rest > half || rest == half && kept & 1 == 1,
+        Rounding::NearestAway => rest >= half,
+        Rounding::Zero => false,
+        Rounding::Down => value.negative && rest != 0,
+        Rounding::Up => !value.negative && rest != 0,
+    };
+    kept + u128::from(up)
+}
+
+fn to_integer(conversion: Conversion, value: Value, width: u32, signed: bool) -> u64 {
+    let (low, high) = if signed {
+        (-(1_i128 << (width - 1)), (1_i128 << (width - 1)) - 1)
+    } else {
+        (0, (1_i128 << width) - 1)
+    };
+    let from_float = !matches!(conversion.from, Scalar::Signed(_) | Scalar::Unsigned(_));
+    let result = match value {
+        // ISA: NaN gives 0, but 1 followed by zeros from f64 or to 64 bits.
+        Value::NaN if conversion.from == Scalar::F64 || width == 64 => {
+            return sign_extended(1 << (width - 1), width, signed);
+        }
+        Value::NaN => 0,
+        Value::Infinity(negative) => {
+            if negative {
+                low
+            } else {
+                high
+            }
+        }
+        Value::Finite(exact) => {
+            let integer = integral(exact, conversion.rounding);
+            // Floats clamp always, integers only under `.sat`.
+            if from_float || conversion.sat { integer.clamp(low, high) } else { integer }
+        }
+    };
+    sign_extended(result as u64, width, signed)
+}
+
+fn sign_extended(bits: u64, width: u32, signed: bool) -> u64 {
+    let shift = 64 - width;
+    if signed { (((bits << shift) as i64) >> shift) as u64 } else { (bits << shift) >> shift }
+}
+
+fn to_float(conversion: Conversion, value: Value) -> u64 {
+    let format = conversion.to.binary().unwrap_or(soft::F64);
+    let value = match value {
+        Value::Finite(exact) if conversion.to_integral => {
+            let whole = integral_exact(exact, conversion.rounding);
+            Value::Finite(Exact { negative: exact.negative, ..whole })
+        }
+        other => other,
+    };
+    let bits = match value {
+        Value::NaN => nan_of(conversion.to),
+        Value::Infinity(negative) => format.infinity(negative),
+        Value::Finite(exact) if conversion.to == Scalar::Tf32 => {
+            to_tf32(exact, conversion.rounding)
+        }
+        Value::Finite(exact) => format.round(exact, conversion.rounding),
+    };
+    finish(conversion, format, value, bits)
+}
+
+/// A number rounded to an integer without a limit on its size.
+fn integral_exact(value: Exact, mode: Rounding) -> Exact {
+    if value.exponent >= 0 {
+        return value;
+    }
+    Exact { mantissa: rounded_shift(value, mode), exponent: 0, ..value }
+}
+
+fn nan_of(to: Scalar) -> u64 {
+    match to {
+        Scalar::F16 | Scalar::Bf16 => u64::from(HALF_NAN),
+        Scalar::F64 => 0x7ff8_0000_0000_0000,
+        _ => 0x7fff_ffff,
+    }
+}
+
+/// tf32 is an f32 whose low 13 bits are zero.
+fn to_tf32(exact: Exact, mode: Rounding) -> u64 {
+    // Round in a format with 13 bits less, by rounding the f32 bits as an integer: the f32 is exact.
+    let bits = soft::F32.round(exact, Rounding::Zero) as u32;
+    let rest = bits & 0x1fff;
+    let kept = bits & !0x1fff;
+    let up = match mode {
+        Rounding::NearestAway => rest >= 0x1000,
+        Rounding::Nearest => rest > 0x1000 || rest == 0x1000 && kept & 0x2000 != 0,
+        _ => false,
+    };
+    u64::from(if up { kept.wrapping_add(0x2000) } else { kept })
+}
+
+fn finish(conversion: Conversion, format: Binary, value: Value, bits: u64) -> u64 {
+    let nan = matches!(value, Value::NaN);
+    let sign = bits & format.infinity(true) & !format.infinity(false);
+    if conversion.satfinite && !nan && bits & !sign == format.infinity(false) {
+        return (format.infinity(false) - 1) | sign;
+    }
+    if conversion.relu && sign != 0 && !nan {
+        return 0;
+    }
+    match conversion.to {
+        Scalar::F32 => {
+            let single = f32::from_bits(bits as u32);
+            let single = if conversion.ftz { flush(single) } else { single };
+            u64::from(if conversion.sat { saturate(single) } else { single }.to_bits())
+        }
+        Scalar::F64 if conversion.sat => {
+            let double = f64::from_bits(bits);
+            if double > 0.0 { double.min(1.0).to_bits() } else { 0 }
+        }
+        Scalar::F16 if conversion.sat => {
+            let single = saturate(f16_to_f32(bits as u16));
+            u64::from(f32_to_f16(single))
+        }
+        _ => bits,
+    }
+}
+
+/// e4m3 and e5m2 round to nearest even and saturate to the largest finite value; NaN stays NaN.
+fn to_eight_bits(conversion: Conversion, value: Value) -> u64 {
+    let e4m3 = conversion.to == Scalar::E4m3;
+    let (largest, nan) = if e4m3 { (0x7e, 0x7f) } else { (0x7b, 0x7f) };
+    let (negative, magnitude) = match value {
+        Value::NaN => return nan,
+        Value::Infinity(negative) => (negative, largest),
+        Value::Finite(exact) => {
+            let magnitude = eight_bit_magnitude(exact, if e4m3 { 3 } else { 2 });
+            (exact.negative, magnitude.min(largest))
+        }
+    };
+    if conversion.relu && negative {
+        return 0;
+    }
+    magnitude | if negative { 0x80 } else { 0 }
+}
+
+/// Rounds to so many fraction bits, with the smallest normal exponent of the format; the exponent
+/// may run past the format's largest, for the caller to saturate.
+fn eight_bit_magnitude(exact: Exact, fraction_bits: i32) -> u64 {
+    if exact.mantissa == 0 {
+        return 0;
+    }
+    let min_exponent = if fraction_bits == 3 { -6 } else { -14 };
+    let length = 128 - exact.mantissa.leading_zeros() as i32;
+    let top = (exact.exponent + length - 1).max(min_exponent);
+    if top > 16 {
+        return 0x7f;
+    }
+    let quantum = top - fraction_bits;
+    let scaled = Exact { exponent: exact.exponent - quantum, negative: false, ..exact };
+    let kept = integral(scaled, Rounding::Nearest) as u64;
+    let biased = (top - min_exponent) as u64;
+    // A subnormal's exponent field is 0, and so is the field of the smallest normal minus its
+    // hidden bit: the sum carries by itself.
+    (biased << fraction_bits) + kept
+}
+
+lanes! {
+    /// Any conversion between registers of 32 bits or fewer
+    Convert32To32([parameters] a: u32) -> u32 {
+        convert(Conversion::unpack(parameters.immediate), u64::from(a)) as u32
+    }
+    /// Any conversion from 64 bits
+    Convert64To32([parameters] a: u64) -> u32 {
+        convert(Conversion::unpack(parameters.immediate), a) as u32
+    }
+    /// Any conversion to 64 bits
+    Convert32To64([parameters] a: u32) -> u64 {
+        convert(Conversion::unpack(parameters.immediate), u64::from(a))
+    }
+    /// Any conversion between registers of 64 bits
+    Convert64To64([parameters] a: u64) -> u64 {
+        convert(Conversion::unpack(parameters.immediate), a)
+    }
+    /// Any conversion, the result truncated to 16 bits
+    Convert32To16([parameters] a: u32) -> u16 {
+        convert(Conversion::unpack(parameters.immediate), u64::from(a)) as u16
+    }
+    /// Any conversion from 64 bits, the result truncated to 16 bits
+    Convert64To16([parameters] a: u64) -> u16 {
+        convert(Conversion::unpack(parameters.immediate), a) as u16
+    }
+    /// `cvt.*.{f16x2,bf16x2,e4m3x2,e5m2x2}.f32`: `a` to the upper part, `b` to the lower
+    ConvertPair([parameters] a: f32, b: f32) -> u32 {
+        let conversion = Conversion::unpack(parameters.immediate);
+        let [high, low] = [a, b].map(|x| convert(conversion, u64::from(x.to_bits())) as u32);
+        high << part_bits(conversion.to) | low
+    }
+    /// `cvt.*.{e4m3x2,e5m2x2}.f16x2` and back: each part converts
+    ConvertParts([parameters] a: u32) -> u32 {
+        let conversion = Conversion::unpack(parameters.immediate);
+        let (from, to) = (part_bits(conversion.from), part_bits(conversion.to));
+        let low = convert(conversion, u64::from(a) & ((1 << from) - 1)) as u32;
+        let high = convert(conversion, u64::from(a >> from) & ((1 << from) - 1)) as u32;
+        high << to | low
+    }
+
+    /// `cvt.rn.bf16x2.f32`
+    PackBf16x2(a: f32, b: f32) -> u32 {
+        u32::from(f32_to_bf16(a)) << 16 | u32::from(f32_to_bf16(b))
+    }
+    /// `cvt.rn.f16x2.f32`
+    PackF16x2(a: f32, b: f32) -> u32 {
+        u32::from(f32_to_f16(a)) << 16 | u32::from(f32_to_f16(b))
+    }
+    /// `cvt.rn.bf16.f32`
+    F32ToBf16(a: f32) -> u16 { f32_to_bf16(a) }
+    /// `cvt.rn.f16.f32`
+    F32ToF16(a: f32) -> u16 { f32_to_f16(a) }
+    /// `cvt.f32.bf16`
+    Bf16ToF32(a: u16) -> f32 { canonical(bf16_to_f32(a)) }
+    /// `cvt.f32.f16`
+    F16ToF32(a: u16) -> f32 { canonical(f16_to_f32(a)) }
+    /// `cvt.f64.f32`
+    F32ToF64(a: f32) -> f64 { f64::from(a) }
+    /// `cvt.rn.f32.f64`
+    F64ToF32(a: f64) -> f32 { canonical(a as f32) }
+    /// `cvt.rn.f32.s32`
+    S32ToF32(a: i32) -> f32 { a as f32 }
+    /// `cvt.rn.f32.u32`
+    U32ToF32(a: u32) -> f32 { a as f32 }
+    /// `cvt.rn.f64.s32`
+    S32ToF64(a: i32) -> f64 { f64::from(a) }
+    /// `cvt.rn.f64.u32`
+    U32ToF64(a: u32) -> f64 { f64::from(a) }
+    /// `cvt.rzi.s32.f32`
+    F32ToS32(a: f32) -> i32 { a as i32 }
+    /// `cvt.rzi.u32.f32`
+    F32ToU32(a: f32) -> u32 { a as u32 }
+    /// `cvt.u64.u32`
+    U32ToU64(a: u32) -> u64 { u64::from(a) }
+    /// `cvt.s64.s32`
+    S32ToS64(a: i32) -> i64 { i64::from(a) }
+    /// `cvt.u32.u64`
+    U64ToU32(a: u64) -> u32 { a as u32 }
+    /// `cvt.u16.u32`, and any other that keeps 16 bits
+    Low16(a: u32) -> u32 { a & 0xffff }
+    /// `cvt.u32.u8` and the like
+    Low8(a: u32) -> u32 { a & 0xff }
+    /// `cvt.s32.s16`
+    S16ToS32(a: i16) -> i32 { i32::from(a) }
+    /// `cvt.s32.s8`
+    S8ToS32(a: i8) -> i32 { i32::from(a) }
+    /// `cvt.s16.s8`
+    S8ToS16(a: i8) -> i16 { i16::from(a) }
+    /// `cvt.s64.s16`
+    S16ToS64(a: i16) -> i64 { i64::from(a) }
+    /// `cvt.u16.u64`
+    U64ToU16(a: u64) -> u32 { a as u32 & 0xffff }
+    /// `cvt.u64.u16`
+    U16ToU64(a: u16) -> u64 { u64::from(a) }
+
+    /// `cvt.pack.sat` of two s32 to 16 bits each; flag 1: unsigned
+    Pack16([parameters] a: i32, b: i32) -> u32 {
+        let clamp = |x: i32| if parameters.flags & 1 == 0 {
+            x.clamp(-0x8000, 0x7fff) as u32 & 0xffff
+        } else {
+            x.clamp(0, 0xffff) as u32
+        };
+        clamp(a) << 16 | clamp(b)
+    }
+    /// `cvt.pack.sat.{u8,s8}.s32.b32`: two bytes above the lower half of `c`; flag 1: unsigned
+    Pack8([parameters] a: i32, b: i32, c: u32) -> u32 {
+        let clamp = |x: i32| if parameters.flags & 1 == 0 {
+            x.clamp(-0x80, 0x7f) as u32 & 0xff
+        } else {
+            x.clamp(0, 0xff) as u32
+        };
+        c << 16 | clamp(a) << 8 | clamp(b)
+    }
+}
+
+fn part_bits(scalar: Scalar) -> u32 {
+    match scalar {
+        Scalar::E4m3 | Scalar::E5m2 => 8,
+        _ => 16,
+    }
+}

@@ -1,0 +1,551 @@
+//! Loads and stores.
+//!
+//! The fast path is a whole warp touching consecutive memory: one check, one copy. Then lanes that
+//! all read the same place, then anything else, lane by lane. Every path checks bounds.
+
+use super::address;
+use super::effect::{Access, SpaceKind};
+use super::engine::{Engine, Flow, Step, Trouble};
+use super::frame::{LANES, Operands, Slot};
+use crate::fault::{FaultKind, Space};
+use crate::observer::{MemoryAccess, Observer};
+
+/// The lanes of a mask, lowest first.
+#[inline(always)]
+pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let lane = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        Some(lane)
+    })
+}
+
+/// How the addresses of a warp lie.
+enum Pattern {
+    /// Lane `n` is at this address plus `n` times the size.
+    Consecutive(u64),
+    /// All lanes are at this address.
+    Same(u64),
+    Scattered,
+}
+
+/// The pattern of the addresses of the active lanes.
+#[inline(always)]
+fn pattern(addresses: &[u64; LANES], bytes: u64, mask: u32) -> Pattern {
+    let first = mask.trailing_zeros() as usize;
+    let start = addresses[first].wrapping_sub(first as u64 * bytes);
+    let (mut apart, mut different) = (0, 0);
+    for lane in 0..LANES {
+        let active = u64::from((mask >> lane) & 1).wrapping_neg();
+        apart |= (addresses[lane] ^ start.wrapping_add(lane as u64 * bytes)) & active;
+        different |= (addresses[lane] ^ addresses[first]) & active;
+    }
+    if apart == 0 {
+        Pattern::Consecutive(start)
+    } else if different == 0 {
+        Pattern::Same(addresses[first])
+    } else {
+        Pattern::Scattered
+    }
+}
+
+/// A value of `bytes` bytes at the front of a slice.
+#[inline(always)]
+pub(crate) fn read_value(from: &[u8], bytes: usize) -> u64 {
+    match bytes {
+        1 => u64::from(from[0]),
+        2 => u64::from(u16::from_le_bytes([from[0], from[1]])),
+        4 => u64::from(u32::from_le_bytes([from[0], from[1], from[2], from[3]])),
+        _ => from.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk)),
+    }
+}
+
+/// Extends a loaded value to its register.
+#[inline(always)]
+fn extended(value: u64, access: Access) -> u64 {
+    if !access.signed {
+        return value;
+    }
+    let shift = 64 - 8 * u32::from(access.bytes);
+    let value = (((value << shift) as i64) >> shift) as u64;
+    if access.half { value & 0xffff } else { value }
+}
+
+pub(crate) fn fault_space(space: SpaceKind) -> Space {
+    match space {
+        SpaceKind::Shared => Space::Shared,
+        SpaceKind::Local | SpaceKind::Frame => Space::Local,
+        SpaceKind::Const => Space::Const,
+        SpaceKind::Param => Space::Param,
+        SpaceKind::Global | SpaceKind::Generic => Space::Global,
+    }
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// The address of each lane.
+    #[inline(always)]
+    pub(crate) fn addresses(&self, slot: Slot, wide: bool, offset: u64) -> [u64; LANES] {
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        unsafe {
+            if wide {
+                self.frame.lanes64(slot).map(|address| address.wrapping_add(offset))
+            } else {
+                self.frame.lanes32(slot).map(|address| u64::from(address).wrapping_add(offset))
+            }
+        }
+    }
+
+    /// `ld`
+    #[inline(always)]
+    pub(crate) fn load(&mut self, access: Access, operands: &Operands, mask: u32) -> Step {
+        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
+        if access.polls {
+            self.poll(1);
+        }
+        let fast = access.count == 1 && access.bytes == 4 && !access.wide && !O::MEMORY;
+        if fast && let Some(lanes) = self.load_words(access.space, &addresses, mask)? {
+            // SAFETY: the destination is a 32-bit register of the frame.
+            unsafe { self.frame.store32(operands.d, lanes, mask) };
+            return Ok(Flow::Next);
+        }
+        self.load_any(access, operands, &addresses, mask)
+    }
+
+    /// Loads a 32-bit word per lane when the addresses follow a pattern.
+    #[inline(always)]
+    fn load_words(
+        &mut self,
+        space: SpaceKind,
+        addresses: &[u64; LANES],
+        mask: u32,
+    ) -> Step<Option<[u32; LANES]>> {
+        let mut lanes = [0; LANES];
+        match pattern(addresses, 4, mask) {
+            Pattern::Consecutive(start) if mask == u32::MAX => {
+                let bytes = self.span(space, start, 128, 4, mask)?;
+                let Some(chunk) = bytes.and_then(|bytes| bytes.first_chunk::<128>()) else {
+                    return Ok(None);
+                };
+                for (lane, word) in lanes.iter_mut().zip(chunk.as_chunks::<4>().0) {
+                    *lane = u32::from_le_bytes(*word);
+                }
+            }
+            Pattern::Same(address) => {
+                let bytes = self.span(space, address, 4, 4, mask)?;
+                let Some(chunk) = bytes.and_then(|bytes| bytes.first_chunk::<4>()) else {
+                    return Ok(None);
+                };
+                lanes = [u32::from_le_bytes(*chunk); LANES];
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(lanes))
+    }
+
+    /// The bytes of a range that lies in one piece of memory and is aligned, or `None`.
+    #[inline(always)]
+    fn span(
+        &mut self,
+        space: SpaceKind,
+        start: u64,
+        length: u64,
+        alignment: u64,
+        _mask: u32,
+    ) -> Step<Option<&[u8]>> {
+        if start % alignment != 0 {
+            return Ok(None);
+        }
+        let (space, start) =
+            if space == SpaceKind::Generic { address::resolve(start) } else { (space, start) };
+        Ok(match space {
+            SpaceKind::Shared => {
+                let start = start as usize;
+                self.block.shared.get(start..start.wrapping_add(length as usize))
+            }
+            SpaceKind::Global | SpaceKind::Const => self.global(start, length),
+            _ => None,
+        })
+    }
+
+    /// Bytes of global memory, looking first where this instruction last looked.
+    #[inline(always)]
+    pub(crate) fn global(&mut self, start: u64, length: u64) -> Option<&[u8]> {
+        let index = self.global_index(start, length)?;
+        let allocation = self.memory.allocation(index);
+        let offset = (start - allocation.start) as usize;
+        allocation.bytes.get(offset..offset + length as usize)
+    }
+
+    /// Bytes of global memory to write.
+    #[inline(always)]
+    fn global_mut(&mut self, start: u64, length: u64) -> Option<&mut [u8]> {
+        let index = self.global_index(start, length)?;
+        let allocation = self.memory.allocation_mut(index);
+        if !allocation.writable {
+            return None;
+        }
+        let offset = (start - allocation.start) as usize;
+        allocation.bytes.get_mut(offset..offset + length as usize)
+    }
+
+    #[inline(always)]
+    fn global_index(&mut self, start: u64, length: u64) -> Option<usize> {
+        let hint = &mut self.hints[self.group.pc as usize];
+        if self.memory.holds(*hint as usize, start, length) {
+            return Some(*hint as usize);
+        }
+        let index = self.memory.find(start, length)?.allocation;
+        *hint = index as u32;
+        Some(index)
+    }
+
+    /// Any load, lane by lane.
+    fn load_any(
+        &mut self,
+        access: Access,
+        operands: &Operands,
+        addresses: &[u64; LANES],
+        mask: u32,
+    ) -> Step {
+        let total = u64::from(access.bytes) * u64::from(access.count);
+        let mut lanes = [[0_u64; LANES]; 8];
+        self.observe(access.space, addresses, total as u32, false, mask);
+        for lane in lanes_of(mask) {
+            let bytes = self.lane_bytes(access.space, lane, addresses[lane], total, mask)?;
+            for (part, lanes) in lanes.iter_mut().enumerate().take(usize::from(access.count)) {
+                let size = usize::from(access.bytes);
+                let value = read_value(&bytes[part * size..], size);
+                lanes[lane] = extended(value, access);
+            }
+        }
+        for part in 0..usize::from(access.count) {
+            let slot = self.part(access.count, operands.d, operands.c, part);
+            self.write_register(slot, access.wide, &lanes[part], mask);
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The slot of a component: the operand itself, or an entry of the list.
+    #[inline(always)]
+    fn part(&self, count: u8, single: Slot, list: Slot, part: usize) -> Slot {
+        if count == 1 { single } else { self.code().lists[list as usize][part] }
+    }
+
+    /// Writes a register of 32 or 64 bits.
+    #[inline(always)]
+    pub(crate) fn write_register(
+        &mut self,
+        slot: Slot,
+        wide: bool,
+        lanes: &[u64; LANES],
+        mask: u32,
+    ) {
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        unsafe {
+            if wide {
+                self.frame.store64(slot, *lanes, mask);
+            } else {
+                self.frame.store32(slot, lanes.map(|lane| lane as u32), mask);
+            }
+        }
+    }
+
+    /// Reads a register or constant of 32 or 64 bits.
+    #[inline(always)]
+    pub(crate) fn read_register(&self, slot: Slot, wide: bool) -> [u64; LANES] {
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        unsafe {
+            if wide { self.frame.lanes64(slot) } else { self.frame.lanes32(slot).map(u64::from) }
+        }
+    }
+
+    /// The bytes that one lane reads.
+    pub(crate) fn lane_bytes(
+        &mut self,
+        space: SpaceKind,
+        lane: usize,
+        at: u64,
+        length: u64,
+        _mask: u32,
+    ) -> Step<&[u8]> {
+        let (space, at) = self.resolved(space, lane, at);
+        self.check_alignment(space, lane, at, length)?;
+        // Looked up twice, because a borrow that is returned on one path only does not pass yet.
+        if self.readable(space, lane, at, length).is_none() {
+            return Err(self.out_of_bounds(space, lane, at, length, false));
+        }
+        Ok(self.readable(space, lane, at, length).unwrap_or(&[]))
+    }
+
+    #[inline(always)]
+    fn readable(&mut self, space: SpaceKind, lane: usize, at: u64, length: u64) -> Option<&[u8]> {
+        let start = at as usize;
+        let end = start.checked_add(length as usize)?;
+        match space {
+            SpaceKind::Shared => self.block.shared.get(start..end),
+            SpaceKind::Param => self.launch.parameters.get(start..end),
+            SpaceKind::Local | SpaceKind::Frame => {
+                let (from, to) = self.local_range(lane, at, length)?;
+                self.block.warps[self.warp].local.get(from..to)
+            }
+            SpaceKind::Global | SpaceKind::Const | SpaceKind::Generic => self.global(at, length),
+        }
+    }
+
+    /// Where a lane's local memory range lies in the warp's.
+    fn local_range(&self, lane: usize, at: u64, length: u64) -> Option<(usize, usize)> {
+        let warp = &self.block.warps[self.warp];
+        let stride = warp.local.len() / LANES;
+        let end = at.checked_add(length)?;
+        (end <= stride as u64).then(|| (lane * stride + at as usize, lane * stride + end as usize))
+    }
+
+    /// The bytes that one lane writes.
+    pub(crate) fn lane_bytes_mut(
+        &mut self,
+        space: SpaceKind,
+        lane: usize,
+        at: u64,
+        length: u64,
+    ) -> Step<&mut [u8]> {
+        let (space, at) = self.resolved(space, lane, at);
+        self.check_alignment(space, lane, at, length)?;
+        if matches!(space, SpaceKind::Param | SpaceKind::Const) {
+            let kind = FaultKind::ReadOnlyWrite { space: fault_space(space), address: at };
+            return Err(Trouble::new(kind, 1 << lane));
+        }
+        if self.writable(space, lane, at, length).is_none() {
+            return Err(self.out_of_bounds(space, lane, at, length, true));
+        }
+        Ok(self.writable(space, lane, at, length).unwrap_or(&mut []))
+    }
+
+    #[inline(always)]
+    fn writable(
+        &mut self,
+        space: SpaceKind,
+        lane: usize,
+        at: u64,
+        length: u64,
+    ) -> Option<&mut [u8]> {
+        let start = at as usize;
+        let end = start.checked_add(length as usize)?;
+        match space {
+            SpaceKind::Shared => self.block.shared.get_mut(start..end),
+            SpaceKind::Local | SpaceKind::Frame => {
+                let (from, to) = self.local_range(lane, at, length)?;
+                self.block.warps[self.warp].local.get_mut(from..to)
+            }
+            SpaceKind::Global | SpaceKind::Generic => self.global_mut(at, length),
+            SpaceKind::Param | SpaceKind::Const => None,
+        }
+    }
+
+    /// The space and address behind a generic or frame address.
+    #[inline(always)]
+    fn resolved(&self, space: SpaceKind, _lane: usize, at: u64) -> (SpaceKind, u64) {
+        match space {
+            SpaceKind::Generic => address::resolve(at),
+            SpaceKind::Frame => {
+                let level = u64::from(self.group.level) * u64::from(self.code().level_local);
+                (SpaceKind::Local, at.wrapping_add(level))
+            }
+            other => (other, at),
+        }
+    }
+
+    fn check_alignment(&self, space: SpaceKind, lane: usize, at: u64, length: u64) -> Step<()> {
+        if at % length == 0 {
+            return Ok(());
+        }
+        let kind =
+            FaultKind::Misaligned { space: fault_space(space), address: at, bytes: length as u32 };
+        Err(Trouble::new(kind, 1 << lane))
+    }
+
+    #[cold]
+    fn out_of_bounds(
+        &self,
+        space: SpaceKind,
+        lane: usize,
+        at: u64,
+        length: u64,
+        write: bool,
+    ) -> Box<Trouble> {
+        let global = matches!(space, SpaceKind::Global | SpaceKind::Generic | SpaceKind::Const);
+        if global && write && self.memory.find(at, length).is_some() {
+            let kind = FaultKind::ReadOnlyWrite { space: Space::Const, address: at };
+            return Trouble::new(kind, 1 << lane);
+        }
+        let whole = |bytes: usize| crate::fault::Nearest {
+            start: 0,
+            bytes: bytes as u64,
+            offset: at as i64,
+            freed: false,
+        };
+        let nearest = match space {
+            SpaceKind::Shared => Some(whole(self.block.shared.len())),
+            SpaceKind::Param => Some(whole(self.launch.parameters.len())),
+            SpaceKind::Local | SpaceKind::Frame => {
+                Some(whole(self.block.warps[self.warp].local.len() / LANES))
+            }
+            _ => self.memory.nearest(at),
+        };
+        let (space, bytes) = (fault_space(space), length as u32);
+        let kind = FaultKind::OutOfBounds { space, address: at, bytes, write, nearest };
+        Trouble::new(kind, 1 << lane)
+    }
+
+    /// `st`
+    #[inline(always)]
+    pub(crate) fn store(&mut self, access: Access, operands: &Operands, mask: u32) -> Step {
+        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
+        let fast = access.count == 1 && access.bytes == 4 && mask == u32::MAX && !O::MEMORY;
+        if fast && !access.wide && self.store_words(access.space, &addresses, operands.b) {
+            return Ok(Flow::Next);
+        }
+        self.store_any(access, operands, &addresses, mask)
+    }
+
+    /// Stores a word per lane when the addresses are consecutive.
+    #[inline(always)]
+    fn store_words(&mut self, space: SpaceKind, addresses: &[u64; LANES], data: Slot) -> bool {
+        let Pattern::Consecutive(start) = pattern(addresses, 4, u32::MAX) else {
+            return false;
+        };
+        if start % 4 != 0 {
+            return false;
+        }
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        let lanes = unsafe { self.frame.lanes32(data) };
+        let (space, start) =
+            if space == SpaceKind::Generic { address::resolve(start) } else { (space, start) };
+        let bytes = match space {
+            SpaceKind::Shared => {
+                let start = start as usize;
+                self.block.shared.get_mut(start..start.wrapping_add(128))
+            }
+            SpaceKind::Global => self.global_mut(start, 128),
+            _ => None,
+        };
+        let Some(chunk) = bytes.and_then(|bytes| bytes.first_chunk_mut::<128>()) else {
+            return false;
+        };
+        for (lane, word) in lanes.iter().zip(chunk.as_chunks_mut::<4>().0) {
+            *word = lane.to_le_bytes();
+        }
+        true
+    }
+
+    /// Any store, lane by lane.
+    fn store_any(
+        &mut self,
+        access: Access,
+        operands: &Operands,
+        addresses: &[u64; LANES],
+        mask: u32,
+    ) -> Step {
+        let size = usize::from(access.bytes);
+        let count = usize::from(access.count);
+        let total = (size * count) as u64;
+        let mut lanes = [[0_u64; LANES]; 8];
+        for (part, lanes) in lanes.iter_mut().enumerate().take(count) {
+            let slot = self.part(access.count, operands.b, operands.c, part);
+            *lanes = self.read_register(slot, access.wide);
+        }
+        self.observe(access.space, addresses, total as u32, true, mask);
+        let one = |engine: &mut Self, lane: usize| -> Step<()> {
+            let bytes = engine.lane_bytes_mut(access.space, lane, addresses[lane], total)?;
+            for (part, lanes) in lanes.iter().enumerate().take(count) {
+                let value = lanes[lane].to_le_bytes();
+                bytes[part * size..(part + 1) * size].copy_from_slice(&value[..size]);
+            }
+            Ok(())
+        };
+        if self.launch.lanes_reversed {
+            for lane in (0..LANES).rev().filter(|lane| mask >> lane & 1 == 1) {
+                one(self, lane)?;
+            }
+        } else {
+            for lane in lanes_of(mask) {
+                one(self, lane)?;
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Tells the observer of an access.
+    #[inline(always)]
+    pub(crate) fn observe(
+        &mut self,
+        space: SpaceKind,
+        addresses: &[u64; LANES],
+        bytes: u32,
+        write: bool,
+        mask: u32,
+    ) {
+        if O::MEMORY {
+            let line = self.line(self.group.pc);
+            self.observer.access(&MemoryAccess {
+                space: fault_space(space),
+                addresses,
+                bytes,
+                write,
+                atomic: false,
+                mask,
+                block: self.block.number,
+                warp: self.warp as u32,
+                line,
+            });
+        }
+    }
+
+    /// The address of a frame variable in local memory.
+    pub(crate) fn frame_address(&mut self, wide: bool, operands: &Operands, mask: u32) -> Step {
+        let level = u64::from(self.group.level) * u64::from(self.code().level_local);
+        let address = operands.immediate.wrapping_add(level);
+        self.write_register(operands.d, wide, &[address; LANES], mask);
+        Ok(Flow::Next)
+    }
+
+    /// `cvta` and `cvta.to` for the spaces with a window.
+    pub(crate) fn move_window(
+        &mut self,
+        space: SpaceKind,
+        operands: &Operands,
+        mask: u32,
+        off: bool,
+    ) -> Step {
+        let window = address::window(space);
+        let moved = self.read_register(operands.a, true).map(|address| {
+            if off { address.wrapping_sub(window) } else { address.wrapping_add(window) }
+        });
+        self.write_register(operands.d, true, &moved, mask);
+        Ok(Flow::Next)
+    }
+
+    /// `isspacep`
+    pub(crate) fn is_space(&mut self, space: SpaceKind, operands: &Operands, mask: u32) -> Step {
+        let addresses = self.read_register(operands.a, true);
+        let mut result = 0;
+        for lane in lanes_of(mask) {
+            let (found, at) = address::resolve(addresses[lane]);
+            let constant = self.memory.find(at, 1).is_some_and(|place| {
+                found == SpaceKind::Global && !self.memory.allocation(place.allocation).writable
+            });
+            let inside = match space {
+                SpaceKind::Const => constant,
+                SpaceKind::Global => found == SpaceKind::Global && !constant,
+                other => found == other,
+            };
+            result |= u32::from(inside) << lane;
+        }
+        // SAFETY: predicates of lowered instructions are inside the frame.
+        unsafe { self.frame.set_predicate(operands.p, result, mask) };
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,235 @@
+//! What the lanes of a warp do together: `shfl`, `vote`, `match`, `redux`, `elect`, `bar.warp.sync`
+//! (ISA 9.7.9.6 and 9.7.13).
+//!
+//! All wait until the member lanes are here; lanes that have exited are not waited for. None of them
+//! but `bar.warp.sync` orders memory.
+
+use super::access::lanes_of;
+use super::effect::{Reduction, Shuffle, Vote};
+use super::engine::{Engine, Flow, Step, Trouble};
+use super::frame::{LANES, NEGATE_R, Operands, Slot};
+use crate::arithmetic::float::{canonical, maximum, maximum_nan, minimum, minimum_nan};
+use crate::fault::FaultKind;
+use crate::observer::Observer;
+use crate::program::Op;
+
+impl<O: Observer> Engine<'_, O> {
+    fn words(&self, slot: Slot) -> [u32; LANES] {
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        unsafe { self.frame.lanes32(slot) }
+    }
+
+    fn set_words(&mut self, slot: Slot, lanes: [u32; LANES], mask: u32) {
+        // SAFETY: as above; destinations are registers.
+        unsafe { self.frame.store32(slot, lanes, mask) }
+    }
+
+    fn set_bits(&mut self, p: u16, q: u16, lanes: u32, mask: u32) {
+        // SAFETY: predicates of lowered instructions are inside the frame.
+        unsafe {
+            self.frame.set_predicate(p, lanes, mask);
+            self.frame.set_predicate(q, !lanes, mask);
+        }
+    }
+
+    /// Waits for the members. `Some(flow)` when this group has to stop here.
+    #[inline(always)]
+    fn gather(&mut self, slot: Slot, mask: u32) -> Step<Result<u32, Flow>> {
+        let masks = self.words(slot);
+        let members = masks[mask.trailing_zeros() as usize & 31];
+        let mut differs = 0;
+        for lane in 0..LANES {
+            let active = ((mask >> lane) & 1).wrapping_neg();
+            differs |= (masks[lane] ^ members) & active;
+        }
+        if differs != 0 || mask & !members != 0 {
+            return Err(self.members_misused(differs != 0, members, mask));
+        }
+        match self.converge(members, mask) {
+            Some(flow) => Ok(Err(flow)),
+            None => Ok(Ok(members)),
+        }
+    }
+
+    #[cold]
+    fn members_misused(&self, differ: bool, members: u32, mask: u32) -> Box<Trouble> {
+        let what = if differ {
+            "lanes that execute together give different member masks".to_owned()
+        } else {
+            format!(
+                "lanes {:#010x} execute with a member mask {members:#010x} that leaves them out",
+                mask & !members
+            )
+        };
+        Trouble::new(FaultKind::WarpMisuse { what }, mask)
+    }
+
+    /// `shfl.sync`
+    #[inline(always)]
+    pub(crate) fn shuffle(&mut self, mode: Shuffle, op: &Op, mask: u32) -> Step {
+        let operands = &op.operands;
+        let [clamp, members, ..] = self.code().lists[operands.c as usize];
+        if let Err(flow) = self.gather(members, mask)? {
+            return Ok(flow);
+        }
+        let (values, by, clamps) =
+            (self.words(operands.a), self.words(operands.b), self.words(clamp));
+        let mut result = [0; LANES];
+        let (mut valid, mut read) = (0, 0);
+        for lane in 0..LANES {
+            let (from, inside) = shuffle_source(mode, lane as u32, by[lane], clamps[lane]);
+            result[lane] = values[from as usize & 31];
+            valid |= u32::from(inside) << lane;
+            read |= ((mask >> lane) & 1) << (from & 31);
+        }
+        if read & !mask != 0 {
+            let opcode = self.code().places[op.place as usize].opcode.text.clone();
+            let lane = (read & !mask).trailing_zeros();
+            return Err(Trouble::new(FaultKind::InactiveLaneRead { opcode, lane }, mask));
+        }
+        self.set_words(operands.d, result, mask);
+        // SAFETY: predicates of lowered instructions are inside the frame.
+        unsafe { self.frame.set_predicate(operands.p, valid, mask) };
+        Ok(Flow::Next)
+    }
+
+    /// `vote.sync`
+    pub(crate) fn vote(&mut self, vote: Vote, operands: &Operands, mask: u32) -> Step {
+        let members = match self.gather(operands.b, mask)? {
+            Ok(members) => members,
+            Err(flow) => return Ok(flow),
+        };
+        let ballot = self.source_lanes(operands) & members & mask;
+        let result = match vote {
+            Vote::Ballot => {
+                self.set_words(operands.d, [ballot; LANES], mask);
+                return Ok(Flow::Next);
+            }
+            Vote::All => ballot == mask,
+            Vote::Any => ballot != 0,
+            Vote::Uniform => ballot == mask || ballot == 0,
+        };
+        let lanes = if result { !0 } else { 0 };
+        self.set_bits(operands.p, operands.q, lanes, mask);
+        Ok(Flow::Next)
+    }
+
+    /// The source predicate `r`, inverted where the flags say so.
+    pub(crate) fn source_lanes(&self, operands: &Operands) -> u32 {
+        // SAFETY: predicates of lowered instructions are inside the frame.
+        let lanes = unsafe { self.frame.predicate(operands.r) };
+        if operands.flags & NEGATE_R == 0 { lanes } else { !lanes }
+    }
+
+    /// `match.any.sync`
+    pub(crate) fn match_any(&mut self, wide: bool, operands: &Operands, mask: u32) -> Step {
+        if let Err(flow) = self.gather(operands.b, mask)? {
+            return Ok(flow);
+        }
+        let values = self.read_register(operands.a, wide);
+        let mut result = [0; LANES];
+        for lane in lanes_of(mask) {
+            let same = lanes_of(mask).filter(|&other| values[other] == values[lane]);
+            result[lane] = same.fold(0, |found, other| found | 1 << other);
+        }
+        self.set_words(operands.d, result, mask);
+        Ok(Flow::Next)
+    }
+
+    /// `match.all.sync`
+    pub(crate) fn match_all(&mut self, wide: bool, operands: &Operands, mask: u32) -> Step {
+        if let Err(flow) = self.gather(operands.b, mask)? {
+            return Ok(flow);
+        }
+        let values = self.read_register(operands.a, wide);
+        let first = values[mask.trailing_zeros() as usize & 31];
+        let all = lanes_of(mask).all(|lane| values[lane] == first);
+        self.set_words(operands.d, [if all { mask } else { 0 }; LANES], mask);
+        // SAFETY: predicates of lowered instructions are inside the frame.
+        unsafe { self.frame.set_predicate(operands.p, if all { !0 } else { 0 }, mask) };
+        Ok(Flow::Next)
+    }
+
+    /// `redux.sync`
+    pub(crate) fn redux(&mut self, reduction: Reduction, operands: &Operands, mask: u32) -> Step {
+        if let Err(flow) = self.gather(operands.b, mask)? {
+            return Ok(flow);
+        }
+        let values = self.words(operands.a);
+        let absolute = operands.flags & 2 != 0;
+        let mut all = lanes_of(mask)
+            .map(|lane| if absolute { values[lane] & 0x7fff_ffff } else { values[lane] });
+        let first = all.next().unwrap_or(0);
+        let nan = operands.flags & 1 != 0;
+        let result = all.fold(first, |a, b| reduced(reduction, nan, a, b));
+        let result = match reduction {
+            Reduction::MinimumF | Reduction::MaximumF => {
+                canonical(f32::from_bits(result)).to_bits()
+            }
+            _ => result,
+        };
+        self.set_words(operands.d, [result; LANES], mask);
+        Ok(Flow::Next)
+    }
+
+    /// `activemask`: whoever runs together right now.
+    pub(crate) fn active_mask(&mut self, operands: &Operands, mask: u32) -> Step {
+        self.set_words(operands.d, [mask; LANES], mask);
+        Ok(Flow::Next)
+    }
+
+    /// `elect.sync`: the lowest member.
+    pub(crate) fn elect(&mut self, operands: &Operands, mask: u32) -> Step {
+        if let Err(flow) = self.gather(operands.b, mask)? {
+            return Ok(flow);
+        }
+        let leader = mask.trailing_zeros();
+        self.set_words(operands.d, [leader; LANES], mask);
+        // SAFETY: predicates of lowered instructions are inside the frame.
+        unsafe { self.frame.set_predicate(operands.p, 1 << leader, mask) };
+        Ok(Flow::Next)
+    }
+
+    /// `bar.warp.sync`
+    pub(crate) fn warp_barrier(&mut self, operands: &Operands, mask: u32) -> Step {
+        match self.gather(operands.a, mask)? {
+            Ok(_) => Ok(Flow::Next),
+            Err(flow) => Ok(flow),
+        }
+    }
+}
+
+/// The lane that `shfl` reads and whether it is inside the segment (ISA 9.7.9.6).
+#[inline(always)]
+fn shuffle_source(mode: Shuffle, lane: u32, by: u32, clamp: u32) -> (u32, bool) {
+    let by = by & 0x1f;
+    let segment = (clamp >> 8) & 0x1f;
+    let limit = (lane & segment) | (clamp & 0x1f & !segment);
+    let (from, inside) = match mode {
+        Shuffle::Up => (lane.wrapping_sub(by), lane.wrapping_sub(by) as i32 >= limit as i32),
+        Shuffle::Down => (lane + by, lane + by <= limit),
+        Shuffle::Butterfly => (lane ^ by, lane ^ by <= limit),
+        Shuffle::Index => {
+            let from = (lane & segment) | (by & !segment);
+            (from, from <= limit)
+        }
+    };
+    if inside { (from, true) } else { (lane, false) }
+}
+
+fn reduced(reduction: Reduction, nan: bool, a: u32, b: u32) -> u32 {
+    let float =
+        |function: fn(f32, f32) -> f32| function(f32::from_bits(a), f32::from_bits(b)).to_bits();
+    match reduction {
+        Reduction::Add => a.wrapping_add(b),
+        Reduction::And => a & b,
+        Reduction::Or => a | b,
+        Reduction::Xor => a ^ b,
+        Reduction::MinimumU => a.min(b),
+        Reduction::MaximumU => a.max(b),
+        Reduction::MinimumS => (a as i32).min(b as i32) as u32,
+        Reduction::MaximumS => (a as i32).max(b as i32) as u32,
+        Reduction::MinimumF => float(if nan { minimum_nan } else { minimum }),
+        Reduction::MaximumF => float(if nan { maximum_nan } else { maximum }),
+    }
+}

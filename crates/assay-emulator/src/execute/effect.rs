@@ -1,0 +1,241 @@
+//! The instructions that do more than compute in registers, as data.
+
+/// The space of a memory access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SpaceKind {
+    Global,
+    Shared,
+    Local,
+    /// A variable of the running function in local memory: the address counts from its frame.
+    Frame,
+    Const,
+    Param,
+    Generic,
+}
+
+/// A memory access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Access {
+    pub(crate) space: SpaceKind,
+    /// Bytes per component: 1, 2, 4, 8.
+    pub(crate) bytes: u8,
+    /// Components: 1, 2, 4, 8.
+    pub(crate) count: u8,
+    /// Loads extend the sign.
+    pub(crate) signed: bool,
+    /// The registers have 64 bits.
+    pub(crate) wide: bool,
+    /// The register is a 16-bit one, which cuts an extended sign.
+    pub(crate) half: bool,
+    /// The address register has 64 bits.
+    pub(crate) wide_address: bool,
+    /// `.volatile`, `.acquire`, `.relaxed`: a loop around it may wait for another thread.
+    pub(crate) polls: bool,
+}
+
+/// What an atomic operation does to the word in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AtomicOperation {
+    Add,
+    Minimum,
+    Maximum,
+    And,
+    Or,
+    Xor,
+    Exchange,
+    CompareAndSwap,
+    Increment,
+    Decrement,
+}
+
+/// What the word in memory is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AtomicType {
+    U32,
+    S32,
+    U64,
+    S64,
+    /// Flushes subnormals in global memory and not in shared, as the hardware does.
+    F32,
+    F64,
+    F16,
+    Bf16,
+    F16x2,
+    Bf16x2,
+    B16,
+}
+
+/// An atomic operation; `returns` tells `atom` from `red`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Atomic {
+    pub(crate) space: SpaceKind,
+    pub(crate) operation: AtomicOperation,
+    pub(crate) ty: AtomicType,
+    pub(crate) returns: bool,
+    pub(crate) wide_address: bool,
+    /// Elements of a vector `red`/`atom`.
+    pub(crate) count: u8,
+}
+
+/// Which lane `shfl` reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// What `vote` gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Vote {
+    All,
+    Any,
+    Uniform,
+    Ballot,
+}
+
+/// What `redux` and `barrier.red` combine with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reduction {
+    Add,
+    MinimumU,
+    MaximumU,
+    MinimumS,
+    MaximumS,
+    And,
+    Or,
+    Xor,
+    MinimumF,
+    MaximumF,
+}
+
+/// What a barrier instruction does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BarrierKind {
+    Sync,
+    Arrive,
+    /// `.red.popc.u32`
+    Population,
+    /// `.red.and.pred`
+    All,
+    /// `.red.or.pred`
+    Any,
+}
+
+/// A special register that differs between lanes, warps, blocks or moments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Special {
+    Thread(u8),
+    Threads(u8),
+    Block(u8),
+    Blocks(u8),
+    Lane,
+    Warp,
+    Warps,
+    Multiprocessor,
+    Multiprocessors,
+    LaneMaskEqual,
+    LaneMaskLessEqual,
+    LaneMaskLess,
+    LaneMaskGreaterEqual,
+    LaneMaskGreater,
+    Clock,
+    ClockHigh,
+    Clock64,
+    GlobalTimer,
+    GlobalTimerLow,
+    GlobalTimerHigh,
+    TotalShared,
+    DynamicShared,
+    Environment(u8),
+    /// Always zero: cluster ranks, grid id, performance counters.
+    Zero,
+    /// Always one: cluster sizes.
+    One,
+    /// The 64-bit zero.
+    Zero64,
+}
+
+/// An instruction with an effect. Operands are in [`Operands`](super::frame::Operands).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    /// `d` (or list `c`) from `[a + immediate]`
+    Load(Access),
+    /// `b` (or list `c`) to `[a + immediate]`
+    Store(Access),
+    /// `d` from `[a + immediate]`, operands `b`, `c`
+    Atomic(Atomic),
+    /// Reads a special register into `d`
+    Special(Special),
+    /// `d` becomes the address in local memory of the frame variable at `immediate`;
+    /// the flag says that `d` has 64 bits
+    FrameAddress { wide: bool },
+    /// To a generic address: adds the window of a space, 64 bits
+    ToGeneric(SpaceKind),
+    /// From a generic address: takes the window of a space off, 64 bits
+    FromGeneric(SpaceKind),
+    /// `p` becomes whether generic `a` lies in a space
+    IsSpace(SpaceKind),
+    /// `d|p` from `a`; lane `b`, clamp `c`, members in the list `immediate`
+    Shuffle(Shuffle),
+    /// `p`, or `d` for a ballot, from predicate `r`, members `b`
+    Vote(Vote),
+    /// `d` (and `p`) from `a`, members `b`
+    MatchAny { wide: bool },
+    /// See `MatchAny`
+    MatchAll { wide: bool },
+    /// `d` from `a`, members `b`; `.NaN` and `.abs` in the flags
+    Redux(Reduction),
+    /// `d`
+    ActiveMask,
+    /// `d|p`, members `b`
+    Elect,
+    /// Members `a`
+    WarpBarrier,
+    /// Barrier `a`, threads `b`, `d` or `p`, predicate `r`
+    Barrier { kind: BarrierKind, aligned: bool, counted: bool },
+    /// Shared `[a + offset]` from global `[b + offset]`, list `c`; see `asynchronous`
+    CopyAsync { bytes: u8, sized: bool },
+    /// `cp.async.commit_group`
+    CommitCopies,
+    /// `cp.async.wait_group n`
+    WaitCopies { groups: u32 },
+    /// `cp.async.wait_all`
+    WaitAllCopies,
+    /// Call site `immediate`
+    Call,
+    /// `ret`
+    Return,
+    /// `exit`, and `ret` of a kernel
+    Exit,
+    /// `brx.idx`: table `immediate`, index `a`
+    BranchIndexed,
+    /// `nanosleep`
+    Sleep,
+    /// `trap`
+    Trap,
+    /// Carry-in and carry-out arithmetic
+    Carry(CarryKind),
+    /// Not run by the emulator
+    Unsupported,
+}
+
+/// Arithmetic with the carry bit, which is predicate `r` on the way in and `p` on the way out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CarryKind {
+    pub(crate) operation: CarryOperation,
+    pub(crate) wide: bool,
+    pub(crate) carry_in: bool,
+    pub(crate) carry_out: bool,
+}
+
+/// See [`CarryKind`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CarryOperation {
+    Add,
+    Subtract,
+    MultiplyAddLow,
+    MultiplyAddHighU,
+    MultiplyAddHighS,
+}

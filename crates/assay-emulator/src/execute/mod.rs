@@ -1,0 +1,17 @@
+//! Runs lowered programs.
+
+mod access;
+pub(crate) mod address;
+mod asynchronous;
+mod atomic;
+mod barrier;
+pub(crate) mod block;
+mod collective;
+mod control;
+mod dispatch;
+pub(crate) mod effect;
+pub(crate) mod engine;
+pub(crate) mod frame;
+mod print;
+mod special;
+pub(crate) mod warp;

@@ -1,0 +1,647 @@
+//! Lowers one function: registers to slots, operands to slots, instructions to ops.
+
+use assay_ptx::module::{
+    Address, AddressBase, Function as Source, Instruction, Operand, RegisterId, Symbol,
+};
+use assay_ptx::opcode::{Base, Type};
+
+use super::layout::{Home, parameters};
+use super::{Context, arithmetic, control, convert, float, memory, warp};
+use crate::execute::effect::Effect;
+use crate::execute::frame::{
+    ALWAYS, CONSTANT, Compute, DISCARDED, FIRST_PREDICATE, Lane, Operands, PredicateSlot, Slot,
+    compute,
+};
+use crate::program::{Action, Code, Constant, Function, Op, Place, Resources};
+
+/// The emulator does not run this instruction.
+pub(crate) struct Unsupported;
+
+/// What lowering an instruction gives.
+pub(crate) type Lowered<T = ()> = Result<T, Unsupported>;
+
+/// The state of lowering one function.
+pub(crate) struct Body<'c, 'm> {
+    pub(crate) context: &'c mut Context<'m>,
+    pub(crate) source: &'m Source,
+    pub(crate) index: usize,
+    /// The slot of each register: a row, or a predicate.
+    slots: Vec<Slot>,
+    next_row: u32,
+    most_rows: u32,
+    next_predicate: PredicateSlot,
+    /// The carry bit of this function.
+    pub(crate) carry: PredicateSlot,
+    guard: PredicateSlot,
+    flip: u32,
+    place: u32,
+    /// The first op of each instruction.
+    starts: Vec<u32>,
+    unsupported: Option<u32>,
+}
+
+impl<'c, 'm> Body<'c, 'm> {
+    /// Lowers function `index` of the module.
+    pub(crate) fn lower(context: &'c mut Context<'m>, index: usize) -> Function {
+        let source = &context.module.functions[index];
+        let mut body = Body {
+            context,
+            source,
+            index,
+            slots: Vec::new(),
+            next_row: 0,
+            most_rows: 0,
+            next_predicate: FIRST_PREDICATE + 1,
+            carry: FIRST_PREDICATE,
+            guard: ALWAYS,
+            flip: 0,
+            place: 0,
+            starts: Vec::new(),
+            unsupported: None,
+        };
+        body.assign_slots();
+        let entry = body.context.code.ops.len() as u32;
+        body.instructions();
+        body.patch_jumps(entry);
+        body.finish(entry)
+    }
+
+    fn assign_slots(&mut self) {
+        for register in &self.source.registers {
+            let slot = if register.ty == Type::Pred {
+                self.next_predicate += 1;
+                u32::from(self.next_predicate - 1)
+            } else {
+                self.next_row += register.ty.bits().div_ceil(32);
+                self.next_row - register.ty.bits().div_ceil(32)
+            };
+            self.slots.push(slot);
+        }
+        self.most_rows = self.next_row;
+    }
+
+    fn instructions(&mut self) {
+        let first_temporary = self.next_row;
+        for (number, instruction) in self.source.body.iter().enumerate() {
+            self.starts.push(self.context.code.ops.len() as u32);
+            self.next_row = first_temporary;
+            self.begin(instruction);
+            if self.instruction(number, instruction).is_err() {
+                let pc = self.context.code.ops.len() as u32;
+                self.unsupported = self.unsupported.or(Some(pc));
+                self.effect(Effect::Unsupported, Operands::default());
+            }
+        }
+        self.starts.push(self.context.code.ops.len() as u32);
+        // Falling off the end returns.
+        self.guard = ALWAYS;
+        self.flip = 0;
+        if self.source.body.is_empty() {
+            self.context.code.places.push(Place {
+                position: self.source.position,
+                source: None,
+                opcode: nothing(),
+            });
+            self.place = self.context.code.places.len() as u32 - 1;
+        }
+        let end = if self.source.is_kernel() { Effect::Exit } else { Effect::Return };
+        self.effect(end, Operands::default());
+    }
+
+    fn begin(&mut self, instruction: &Instruction) {
+        self.place = self.context.code.places.len() as u32;
+        self.context.code.places.push(Place {
+            position: instruction.position,
+            source: instruction.source,
+            opcode: instruction.opcode.clone(),
+        });
+        (self.guard, self.flip) = match instruction.guard {
+            None => (ALWAYS, 0),
+            Some(guard) => (self.predicate_of(guard.register), if guard.negated { !0 } else { 0 }),
+        };
+    }
+
+    fn instruction(&mut self, number: usize, i: &'m Instruction) -> Lowered {
+        if i.opcode.types.iter().chain(&[]).any(|ty| ty.bits() == 128) {
+            return Err(Unsupported);
+        }
+        match family(i.opcode.base) {
+            Family::Arithmetic => arithmetic::lower(self, i),
+            Family::Float => float::lower(self, number, i),
+            Family::Convert => convert::lower(self, i),
+            Family::Memory => memory::lower(self, i),
+            Family::Control => control::lower(self, i),
+            Family::Warp => warp::lower(self, i),
+            Family::Nothing => Ok(()),
+            Family::Unsupported => Err(Unsupported),
+        }
+    }
+
+    fn patch_jumps(&mut self, entry: u32) {
+        let starts = &self.starts;
+        for op in &mut self.context.code.ops[entry as usize..] {
+            if let Action::Jump(target) = &mut op.action {
+                *target = starts[*target as usize];
+            }
+        }
+        for table in control::tables_of(&mut self.context.code, &self.context.tables, self.index) {
+            table.iter_mut().for_each(|target| *target = starts[*target as usize]);
+        }
+    }
+
+    fn finish(self, entry: u32) -> Function {
+        let layout = &self.context.layout;
+        let source = self.source;
+        let base = layout.local_base[self.index];
+        let places = |offsets: &[u32], variables: &[assay_ptx::module::Variable]| {
+            let sizes = variables.iter().map(|variable| variable.size_bytes() as u32);
+            offsets.iter().map(|offset| offset + base).zip(sizes).collect::<Vec<_>>()
+        };
+        let (layouts, bytes) = parameters(&source.params);
+        let local_bytes = layout.local_bytes[self.index];
+        Function {
+            name: source.name.clone(),
+            kernel: source.is_kernel(),
+            entry,
+            resources: Resources {
+                static_shared: layout.static_shared[self.index],
+                max_threads: threads(source),
+                required_block: source.tuning.required_threads,
+                registers: self.most_rows,
+                local_bytes,
+            },
+            parameters: layouts,
+            parameter_bytes: bytes,
+            parameter_places: places(&layout.parameters[self.index], &source.params),
+            return_places: places(&layout.returns[self.index], &source.returns),
+            rows: self.most_rows.max(1),
+            predicates: u32::from(self.next_predicate),
+            local_bytes,
+            calls: false,
+            unsupported: self.unsupported,
+        }
+    }
+
+    /// A row (or two) that lives as long as this instruction.
+    pub(crate) fn temporary(&mut self, bits: u32) -> Slot {
+        let slot = self.next_row;
+        self.next_row += bits.div_ceil(32).max(1);
+        self.most_rows = self.most_rows.max(self.next_row);
+        slot
+    }
+
+    /// A predicate for the result of one instruction.
+    pub(crate) fn temporary_predicate(&mut self) -> PredicateSlot {
+        self.next_predicate += 1;
+        self.next_predicate - 1
+    }
+
+    pub(crate) fn emit(&mut self, action: Action, operands: Operands) {
+        let (guard, flip, place) = (self.guard, self.flip, self.place);
+        self.context.code.ops.push(Op { guard, flip, action, operands, place });
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect, operands: Operands) {
+        self.emit(Action::Effect(effect), operands);
+    }
+
+    pub(crate) fn run(&mut self, function: Compute, operands: Operands) {
+        self.emit(Action::Compute(function), operands);
+    }
+
+    /// The function of a lane function, for the host.
+    pub(crate) fn pick<L: Lane>(&self) -> Compute {
+        compute::<L>(self.context.wide)
+    }
+
+    pub(crate) fn register(&self, id: RegisterId) -> Slot {
+        self.slots[id.index()]
+    }
+
+    pub(crate) fn register_bits(&self, id: RegisterId) -> u32 {
+        self.source.register(id).ty.bits()
+    }
+
+    pub(crate) fn predicate_of(&self, id: RegisterId) -> PredicateSlot {
+        self.slots[id.index()] as PredicateSlot
+    }
+
+    /// The slot of a source operand of `bits` bits. `float` says that constants are floats.
+    pub(crate) fn source(&mut self, operand: &Operand, bits: u32, float: bool) -> Lowered<Slot> {
+        match operand {
+            Operand::Register(id) => self.source_register(*id, bits),
+            Operand::Immediate(value) if float => {
+                Ok(self.constant_float(*value as i64 as f64, bits))
+            }
+            Operand::Immediate(value) => Ok(self.constant_bits(*value, bits)),
+            Operand::Float32(value) if bits == 64 => {
+                Ok(self.constant_bits(f64::from(f32::from_bits(*value)).to_bits(), 64))
+            }
+            Operand::Float32(value) => Ok(self.constant_bits(u64::from(*value), bits)),
+            Operand::Float64(value) => Ok(self.constant_float(f64::from_bits(*value), bits)),
+            Operand::Special(register, axis) => self.special(*register, *axis, bits),
+            Operand::Symbol(symbol, offset) => self.symbol(*symbol, *offset, bits),
+            Operand::Vector(parts) => self.packed(parts, bits),
+            _ => Err(Unsupported),
+        }
+    }
+
+    fn source_register(&mut self, id: RegisterId, bits: u32) -> Lowered<Slot> {
+        let slot = self.register(id);
+        match (self.register_bits(id), bits) {
+            (1, _) | (128, _) => Err(Unsupported),
+            (64, 64) => Ok(slot),
+            (64, _) => {
+                let low = self.temporary(32);
+                self.run(
+                    self.pick::<crate::convert::U64ToU32>(),
+                    Operands { d: low, a: slot, ..Operands::default() },
+                );
+                Ok(low)
+            }
+            (_, 64) => {
+                let high = self.temporary(64);
+                self.run(
+                    self.pick::<crate::convert::U32ToU64>(),
+                    Operands { d: high, a: slot, ..Operands::default() },
+                );
+                Ok(high)
+            }
+            _ => Ok(slot),
+        }
+    }
+
+    /// `mov.b64 %rd, {%r1, %r2}` and its relatives.
+    fn packed(&mut self, parts: &[Operand], bits: u32) -> Lowered<Slot> {
+        let part_bits = bits / parts.len().max(1) as u32;
+        let to = self.temporary(bits);
+        memory::pack(self, to, parts, bits, part_bits)?;
+        Ok(to)
+    }
+
+    pub(crate) fn constant_bits(&mut self, value: u64, bits: u32) -> Slot {
+        self.context.constant(match bits {
+            64 => Constant::Bits64(value),
+            32 => Constant::Bits32(value as u32),
+            _ => Constant::Bits32(value as u32 & ((1 << bits) - 1)),
+        })
+    }
+
+    fn constant_float(&mut self, value: f64, bits: u32) -> Slot {
+        self.context.constant(match bits {
+            64 => Constant::Bits64(value.to_bits()),
+            16 => Constant::Bits32(u32::from(crate::arithmetic::half::f32_to_f16(value as f32))),
+            _ => Constant::Bits32((value as f32).to_bits()),
+        })
+    }
+
+    fn special(
+        &mut self,
+        register: assay_ptx::special::SpecialRegister,
+        axis: Option<assay_ptx::special::Axis>,
+        bits: u32,
+    ) -> Lowered<Slot> {
+        let special = warp::special(register, axis)?;
+        let own = if register.ty().bits() == 64 { 64 } else { 32 };
+        let to = self.temporary(own);
+        self.effect(Effect::Special(special), Operands { d: to, ..Operands::default() });
+        self.resized(to, own, bits)
+    }
+
+    /// Zero-extends or truncates a slot.
+    fn resized(&mut self, slot: Slot, own: u32, bits: u32) -> Lowered<Slot> {
+        if (own == 64) == (bits == 64) {
+            return Ok(slot);
+        }
+        let to = self.temporary(bits);
+        let function = if own == 64 {
+            self.pick::<crate::convert::U64ToU32>()
+        } else {
+            self.pick::<crate::convert::U32ToU64>()
+        };
+        self.run(function, Operands { d: to, a: slot, ..Operands::default() });
+        Ok(to)
+    }
+
+    /// The home of a symbol.
+    pub(crate) fn home(&self, symbol: Symbol) -> Home {
+        let layout = &self.context.layout;
+        let base = layout.local_base[self.index];
+        let moved = |home: Home| match home {
+            Home::Frame(offset) => Home::Frame(offset + base),
+            other => other,
+        };
+        match symbol {
+            Symbol::Global(index) => layout.globals[index as usize],
+            Symbol::Local(index) => moved(layout.locals[self.index][index as usize]),
+            Symbol::Parameter(index) if !self.source.is_kernel() => {
+                Home::Frame(layout.parameters[self.index][index as usize] + base)
+            }
+            Symbol::Return(index) => Home::Frame(layout.returns[self.index][index as usize] + base),
+            _ => Home::Nowhere,
+        }
+    }
+
+    /// The address of a symbol inside its own space.
+    pub(crate) fn symbol(&mut self, symbol: Symbol, offset: i64, bits: u32) -> Lowered<Slot> {
+        let wide = bits == 64;
+        match (self.home(symbol), symbol) {
+            (Home::Memory(variable), _) => {
+                Ok(self.context.constant(Constant::Variable { variable, offset, wide }))
+            }
+            (Home::Shared(start), _) => {
+                Ok(self.constant_bits((i64::from(start) + offset) as u64, bits))
+            }
+            (Home::DynamicShared, _) => {
+                Ok(self.context.constant(Constant::DynamicShared { offset, wide }))
+            }
+            (Home::Frame(start), _) => {
+                let to = self.temporary(bits);
+                let immediate = (i64::from(start) + offset) as u64;
+                let operands = Operands { d: to, immediate, ..Operands::default() };
+                self.effect(Effect::FrameAddress { wide }, operands);
+                Ok(to)
+            }
+            (Home::Nowhere, Symbol::Parameter(index)) => {
+                let (layouts, _) = parameters(&self.source.params);
+                let start = i64::from(layouts[index as usize].offset);
+                Ok(self.constant_bits((start + offset) as u64, bits))
+            }
+            (Home::Nowhere, Symbol::Function(id)) => {
+                let address = crate::execute::address::function(id.0);
+                Ok(self.constant_bits(address, bits))
+            }
+            (Home::Nowhere, _) => Err(Unsupported),
+        }
+    }
+
+    /// The slot of a destination of `bits` bits; a sink gets a slot that nobody reads.
+    pub(crate) fn destination(&mut self, operand: &Operand, bits: u32) -> Lowered<Slot> {
+        match operand {
+            Operand::Register(id) if (self.register_bits(*id) == 64) == (bits == 64) => {
+                Ok(self.register(*id))
+            }
+            Operand::Pair(Some(id), _) => Ok(self.register(*id)),
+            Operand::Sink | Operand::Pair(None, _) => Ok(self.temporary(bits)),
+            _ => Err(Unsupported),
+        }
+    }
+
+    /// Destination predicates of an operand: `p`, or `p|q`.
+    pub(crate) fn predicates(&self, operand: &Operand) -> Lowered<(PredicateSlot, PredicateSlot)> {
+        let slot = |id: &Option<RegisterId>| id.map_or(DISCARDED, |id| self.predicate_of(id));
+        match operand {
+            Operand::Register(id) => Ok((self.predicate_of(*id), DISCARDED)),
+            Operand::Pair(p, q) => Ok((slot(p), slot(q))),
+            Operand::Sink => Ok((DISCARDED, DISCARDED)),
+            _ => Err(Unsupported),
+        }
+    }
+
+    /// A source predicate and whether it is inverted.
+    pub(crate) fn source_predicate(&self, operand: &Operand) -> Lowered<(PredicateSlot, bool)> {
+        match operand {
+            Operand::Register(id) if self.register_bits(*id) == 1 => {
+                Ok((self.predicate_of(*id), false))
+            }
+            Operand::Not(id) => Ok((self.predicate_of(*id), true)),
+            Operand::Immediate(value) => Ok((ALWAYS, *value == 0)),
+            _ => Err(Unsupported),
+        }
+    }
+
+    /// The slot and offset of an address; whether the slot has 64 bits; whether it is a frame
+    /// variable, which has no slot.
+    pub(crate) fn address(&mut self, address: &Address) -> Lowered<Addressed> {
+        match address.base {
+            AddressBase::Register(id) => Ok(Addressed {
+                slot: self.register(id),
+                wide: self.register_bits(id) == 64,
+                offset: address.offset,
+                frame: false,
+            }),
+            AddressBase::Variable(symbol) => {
+                if let Home::Frame(start) = self.home(symbol) {
+                    let offset = i64::from(start) + address.offset;
+                    let slot = self.constant_bits(0, 64);
+                    return Ok(Addressed { slot, wide: true, offset, frame: true });
+                }
+                let slot = self.symbol(symbol, address.offset, 64)?;
+                Ok(Addressed { slot, wide: true, offset: 0, frame: false })
+            }
+            AddressBase::None => {
+                let slot = self.constant_bits(address.offset as u64, 64);
+                Ok(Addressed { slot, wide: true, offset: 0, frame: false })
+            }
+        }
+    }
+}
+
+/// A lowered address.
+#[derive(Clone, Copy)]
+pub(crate) struct Addressed {
+    pub(crate) slot: Slot,
+    pub(crate) wide: bool,
+    pub(crate) offset: i64,
+    pub(crate) frame: bool,
+}
+
+/// The opcode of a body without instructions.
+fn nothing() -> std::sync::Arc<assay_ptx::opcode::Opcode> {
+    std::sync::Arc::new(assay_ptx::opcode::Opcode {
+        base: Base::Ret,
+        types: Vec::new(),
+        spaces: Vec::new(),
+        shape: None,
+        layouts: Vec::new(),
+        vector: 1,
+        modifiers: assay_ptx::opcode::Modifiers::new(),
+        writes: false,
+        text: "ret".to_owned(),
+    })
+}
+
+fn threads(source: &Source) -> Option<u32> {
+    let limit = source.tuning.required_threads.or(source.tuning.max_threads)?;
+    Some(limit.iter().fold(1, |product: u32, &axis| product.saturating_mul(axis)))
+}
+
+/// Moves the rows and predicates of a device function.
+pub(crate) fn relocate(code: &mut Code, function: usize, rows: u32, predicates: u16) {
+    let first = code.functions[function].entry;
+    if first == u32::MAX {
+        return;
+    }
+    let later =
+        code.functions.iter().map(|f| f.entry).filter(|&entry| entry > first && entry != u32::MAX);
+    let end = later.min().unwrap_or(code.ops.len() as u32);
+    let slot = |slot: &mut Slot| {
+        if *slot & CONSTANT == 0 {
+            *slot += rows;
+        }
+    };
+    let predicate = |slot: &mut PredicateSlot| {
+        if *slot >= FIRST_PREDICATE {
+            *slot += predicates;
+        }
+    };
+    let mut lists = Vec::new();
+    let mut calls = Vec::new();
+    for op in &mut code.ops[first as usize..end as usize] {
+        let operands = &mut op.operands;
+        if let Action::Effect(effect) = op.action {
+            if let Some(list) = memory::list_of(effect, operands) {
+                lists.push(list);
+                // The list index shares a field with a slot and must stay.
+                let kept = operands.c;
+                [&mut operands.d, &mut operands.a, &mut operands.b].map(slot);
+                operands.c = kept;
+            } else {
+                [&mut operands.d, &mut operands.a, &mut operands.b, &mut operands.c].map(slot);
+            }
+            if effect == Effect::Call {
+                calls.push(operands.immediate as usize);
+            }
+        } else {
+            [&mut operands.d, &mut operands.a, &mut operands.b, &mut operands.c].map(slot);
+        }
+        [&mut operands.p, &mut operands.q, &mut operands.r, &mut op.guard].map(predicate);
+    }
+    for list in lists {
+        code.lists[list].iter_mut().for_each(slot);
+    }
+    for call in calls {
+        control::relocate_call(&mut code.calls[call], slot);
+    }
+}
+
+/// Which file lowers a base opcode.
+enum Family {
+    Arithmetic,
+    Float,
+    Convert,
+    Memory,
+    Control,
+    Warp,
+    /// Has no effect in the emulator.
+    Nothing,
+    Unsupported,
+}
+
+fn family(base: Base) -> Family {
+    match base {
+        Base::Add
+        | Base::Sub
+        | Base::Mul
+        | Base::Mad
+        | Base::Div
+        | Base::Abs
+        | Base::Neg
+        | Base::Min
+        | Base::Max
+        | Base::Fma
+        | Base::Rcp
+        | Base::Sqrt
+        | Base::Rsqrt
+        | Base::Ex2
+        | Base::Lg2
+        | Base::Sin
+        | Base::Cos
+        | Base::Tanh
+        | Base::Testp
+        | Base::Copysign
+        | Base::Setp
+        | Base::Set
+        | Base::Slct => Family::Float,
+        Base::And
+        | Base::Or
+        | Base::Xor
+        | Base::Not
+        | Base::Cnot
+        | Base::Shl
+        | Base::Shr
+        | Base::Shf
+        | Base::Bfe
+        | Base::Bfi
+        | Base::Bfind
+        | Base::Brev
+        | Base::Clz
+        | Base::Popc
+        | Base::Prmt
+        | Base::Lop3
+        | Base::Sad
+        | Base::Dp4a
+        | Base::Dp2a
+        | Base::Fns
+        | Base::Bmsk
+        | Base::Szext
+        | Base::Rem
+        | Base::Mul24
+        | Base::Mad24
+        | Base::Addc
+        | Base::Subc
+        | Base::Madc
+        | Base::Selp => Family::Arithmetic,
+        Base::Cvt | Base::CvtPack => Family::Convert,
+        Base::Mov
+        | Base::Ld
+        | Base::Ldu
+        | Base::St
+        | Base::Atom
+        | Base::Red
+        | Base::Cvta
+        | Base::Isspacep
+        | Base::CpAsync
+        | Base::CpAsyncCommitGroup
+        | Base::CpAsyncWaitGroup
+        | Base::CpAsyncWaitAll
+        | Base::Createpolicy => Family::Memory,
+        Base::Bra
+        | Base::BrxIdx
+        | Base::Call
+        | Base::Ret
+        | Base::Exit
+        | Base::Trap
+        | Base::Brkpt
+        | Base::Nanosleep => Family::Control,
+        Base::Shfl
+        | Base::Vote
+        | Base::Match
+        | Base::Redux
+        | Base::Activemask
+        | Base::Elect
+        | Base::BarWarpSync
+        | Base::Bar
+        | Base::Barrier => Family::Warp,
+        Base::Membar
+        | Base::Fence
+        | Base::FenceProxy
+        | Base::Prefetch
+        | Base::Prefetchu
+        | Base::Applypriority
+        | Base::Discard
+        | Base::Griddepcontrol
+        | Base::Pmevent
+        | Base::Setmaxnreg => Family::Nothing,
+        _ => Family::Unsupported,
+    }
+}
+
+impl Family {
+    #[cfg(test)]
+    fn is_supported(&self) -> bool {
+        !matches!(self, Family::Unsupported)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalar_opcodes_have_a_family_and_tensor_cores_do_not() {
+        assert!(family(Base::Lop3).is_supported());
+        assert!(!family(Base::Mma).is_supported());
+        assert!(!family(Base::WgmmaMmaAsync).is_supported());
+    }
+}
