@@ -2,7 +2,7 @@
 //!
 //! | name for [`open`] | backend | what it is |
 //! |---|---|---|
-//! | `emulator`, `emulator:sm_90` | emulator | PTX on this computer's own cores, no GPU needed |
+//! | `emulator`, `emulator:sm_90` | [`emulator`] | PTX on this computer's own cores, no GPU needed |
 //! | `cuda`, `cuda:1` | [`cuda`] | an NVIDIA GPU, its driver loaded when asked for |
 //!
 //! A missing driver, an old one, a GPU that is not there, a launch that cannot be, a kernel that
@@ -14,7 +14,7 @@
 //! checked against the kernel's own parameters and the device's limits before it starts
 //! ([`check`]).
 //!
-//! ```no_run
+//! ```
 //! use assay_device::{Allocation, Argument, Image, Launch, StreamId};
 //!
 //! let text = "\
@@ -47,6 +47,7 @@ pub mod check;
 pub mod cuda;
 
 mod device;
+pub mod emulator;
 mod error;
 mod facts;
 pub mod fault;

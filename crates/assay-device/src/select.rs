@@ -2,6 +2,7 @@
 
 use crate::cuda::{self, CudaDevice};
 use crate::device::Device;
+use crate::emulator::{EmulatorDevice, EmulatorOptions};
 use crate::error::DeviceError;
 use crate::facts::DeviceFacts;
 
@@ -14,6 +15,13 @@ use crate::facts::DeviceFacts;
 /// [`DeviceError::SymbolMissing`].
 pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
     match name.split_once(':') {
+        None if name == "emulator" => Ok(Box::new(EmulatorDevice::new(EmulatorOptions::default()))),
+        Some(("emulator", architecture)) => {
+            let number = architecture.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
+            let architecture = number.ok_or_else(|| unknown(name))?;
+            let options = EmulatorOptions { architecture, ..EmulatorOptions::default() };
+            Ok(Box::new(EmulatorDevice::new(options)))
+        }
         None if name == "cuda" => Ok(Box::new(CudaDevice::open(0)?)),
         Some(("cuda", ordinal)) => {
             let ordinal = ordinal.parse().map_err(|_| unknown(name))?;
@@ -34,14 +42,17 @@ pub struct Discovery {
 
 /// Looks at every backend. Starts nothing on any device.
 pub fn discover() -> Vec<Discovery> {
-    match cuda::describe() {
+    let emulator = EmulatorDevice::new(EmulatorOptions::default());
+    let emulator = Discovery { name: "emulator".to_string(), status: Ok(emulator.facts().clone()) };
+    let gpus = match cuda::describe() {
         Ok(devices) => devices
             .into_iter()
             .enumerate()
             .map(|(n, facts)| Discovery { name: format!("cuda:{n}"), status: Ok(facts) })
             .collect(),
         Err(error) => vec![Discovery { name: "cuda".to_string(), status: Err(error) }],
-    }
+    };
+    std::iter::once(emulator).chain(gpus).collect()
 }
 
 fn unknown(name: &str) -> DeviceError {
@@ -49,5 +60,38 @@ fn unknown(name: &str) -> DeviceError {
         wanted: format!("named \"{name}\""),
         available: vec!["emulator".into(), "cuda:0".into()],
         hint: Some("use emulator, or cuda:N for the GPU of number N".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emulator_opens_by_name_and_architecture() {
+        let architecture = |name| open(name).map(|device| device.facts().architecture.clone());
+        assert_eq!(architecture("emulator"), Ok("sm_80".to_string()));
+        assert_eq!(architecture("emulator:sm_90"), Ok("sm_90".to_string()));
+    }
+
+    #[test]
+    fn a_wrong_name_says_what_names_there_are() {
+        for name in ["", "gpu", "emulator:", "emulator:90", "cuda:", "cuda:x", "cuda:-1", "cuda0"] {
+            let error = open(name).err();
+            let hint = error.as_ref().and_then(DeviceError::hint).unwrap_or_default();
+            assert!(matches!(error, Some(DeviceError::NoSuchDevice { .. })), "{name}: {error:?}");
+            assert!(hint.contains("cuda:N"), "{name}: {hint}");
+        }
+    }
+
+    #[test]
+    fn discovery_names_every_backend_and_what_it_finds_opens() {
+        let found = discover();
+        assert_eq!(found.first().map(|found| found.name.as_str()), Some("emulator"));
+        assert!(found.iter().any(|found| found.name.starts_with("cuda")));
+        for found in found.iter().filter(|found| found.status.is_err()) {
+            let hint = found.status.as_ref().err().and_then(DeviceError::hint);
+            assert!(hint.is_some(), "{found:?}");
+        }
     }
 }

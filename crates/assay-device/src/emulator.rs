@@ -1,0 +1,508 @@
+//! The emulator as a device: PTX on this computer's own cores.
+//!
+//! A launch runs to its end, or to its fault, before it returns, and one device runs on one
+//! thread: for more, open more. A fault leaves the device as good as before. Around every buffer
+//! lies memory that belongs to nobody, so a stray access is a [`DeviceError::Fault`] with the PTX
+//! line; only the few bytes that a misalignment puts in front of a buffer are the buffer's own to
+//! the emulator, and hold a guard pattern instead. Images other than PTX are unsupported, and so
+//! are events: there is no clock whose time would mean anything for a GPU.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use assay_emulator::{
+    AllocationError, Approximation, Fault, FaultKind as Cause, LaunchConfig, MAX_BLOCK, MAX_GRID,
+    MAX_THREADS_PER_BLOCK, Machine, MachineConfig, Program,
+};
+
+use crate::buffer::{
+    ALIGNMENT, Allocation, GuardDamage, Side, check_range, find_damage, guard_pattern,
+};
+use crate::check::check_launch;
+use crate::device::{Device, Image};
+use crate::error::{DeviceError, FaultKind, KernelFault};
+use crate::facts::{DeviceFacts, KernelFacts};
+use crate::handle::{BufferId, GraphId, ModuleId, StreamId};
+use crate::launch::{Argument, Launch, LaunchReport, Schedule};
+
+/// What to emulate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EmulatorOptions {
+    /// The architecture whose rules apply: 80 for `sm_80`.
+    pub architecture: u32,
+    /// Multiprocessors: how many blocks are on the device at one time.
+    pub multiprocessors: u32,
+    /// Device memory, in bytes. Taken from the computer only as far as it is used.
+    pub memory_bytes: u64,
+    /// Where approximate instructions may end up inside their bounds: a seed, or `None` for the
+    /// nearest value.
+    pub approximation: Option<u64>,
+    /// Which bare multiply and add pairs are fused, as a compiler may: a seed, or `None` for none.
+    pub contraction: Option<u64>,
+}
+
+impl Default for EmulatorOptions {
+    fn default() -> Self {
+        EmulatorOptions {
+            architecture: 80,
+            multiprocessors: MachineConfig::default().multiprocessors,
+            memory_bytes: 4 << 30,
+            approximation: None,
+            contraction: None,
+        }
+    }
+}
+
+/// The emulator.
+pub struct EmulatorDevice {
+    machine: Machine,
+    options: EmulatorOptions,
+    facts: DeviceFacts,
+    modules: HashMap<ModuleId, Arc<Loaded>>,
+    buffers: HashMap<BufferId, Buffer>,
+    streams: HashSet<StreamId>,
+    graphs: HashMap<GraphId, Vec<Ready>>,
+    capture: Option<(StreamId, Vec<Ready>)>,
+}
+
+/// A module and what messages call it.
+struct Loaded {
+    name: String,
+    program: Program,
+}
+
+/// A payload with `misalign` bytes of guard in front of it, in one allocation.
+struct Buffer {
+    base: u64,
+    misalign: u64,
+    bytes: u64,
+}
+
+/// A launch that passed every check.
+struct Ready {
+    module: Arc<Loaded>,
+    symbol: String,
+    config: LaunchConfig,
+}
+
+impl EmulatorDevice {
+    /// An emulated device with nothing loaded.
+    pub fn new(options: EmulatorOptions) -> Self {
+        let config = MachineConfig {
+            architecture: options.architecture,
+            multiprocessors: options.multiprocessors,
+            memory_bytes: options.memory_bytes,
+            ..MachineConfig::default()
+        };
+        EmulatorDevice {
+            facts: facts(&options, &config),
+            machine: Machine::new(config),
+            options,
+            modules: HashMap::new(),
+            buffers: HashMap::new(),
+            streams: HashSet::from([StreamId::DEFAULT]),
+            graphs: HashMap::new(),
+            capture: None,
+        }
+    }
+
+    /// Refuses a call during a capture.
+    fn idle(&self) -> Result<(), DeviceError> {
+        match self.capture {
+            Some(_) => Err(DeviceError::InvalidRequest {
+                reason: "a capture is under way: only launches are allowed".to_string(),
+                hint: "call end_capture first".to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn buffer(&self, buffer: BufferId) -> Result<&Buffer, DeviceError> {
+        self.buffers.get(&buffer).ok_or_else(|| unknown("buffer", buffer.number()))
+    }
+
+    fn module(&self, module: ModuleId) -> Result<&Arc<Loaded>, DeviceError> {
+        self.modules.get(&module).ok_or_else(|| unknown("module", module.number()))
+    }
+
+    fn check_stream(&self, stream: StreamId) -> Result<(), DeviceError> {
+        if self.streams.contains(&stream) {
+            return Ok(());
+        }
+        Err(unknown("stream", stream.number()))
+    }
+
+    fn value(&self, argument: &Argument) -> Result<Vec<u8>, DeviceError> {
+        let (buffer, offset) = match argument {
+            Argument::Bytes(bytes) => return Ok(bytes.clone()),
+            Argument::Buffer(buffer) => (*buffer, 0),
+            Argument::BufferOffset(buffer, offset) => (*buffer, *offset),
+        };
+        let buffer = self.buffer(buffer)?;
+        check_range(buffer.bytes, offset, 0)?;
+        Ok((buffer.address() + offset).to_le_bytes().to_vec())
+    }
+
+    /// Frees a module's variables, unless a graph or the table of modules still needs them.
+    fn release(&mut self, module: Arc<Loaded>) {
+        if let Some(unused) = Arc::into_inner(module) {
+            self.machine.unload(&unused.program);
+        }
+    }
+
+    /// Checks a launch and puts it into the machine's form.
+    fn ready(&self, launch: &Launch<'_>) -> Result<Ready, DeviceError> {
+        let module = Arc::clone(self.module(launch.module)?);
+        check_launch(&self.facts, &module.kernel_facts(launch.symbol)?, launch)?;
+        if launch.cluster != [1; 3] {
+            return Err(DeviceError::Unsupported { what: "clusters".to_string() });
+        }
+        let mut parameters = Vec::new();
+        let layout = module.program.parameters(launch.symbol).unwrap_or_default();
+        for (argument, place) in launch.arguments.iter().zip(layout) {
+            parameters.resize(place.offset as usize, 0);
+            parameters.extend(self.value(argument)?);
+        }
+        let (schedule, poison) = translate_schedule(launch.schedule);
+        let config = LaunchConfig {
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            shared_bytes: launch.shared_bytes,
+            parameters,
+            schedule,
+            poison,
+            approximation: match self.options.approximation {
+                Some(seed) => Approximation::Seeded(seed),
+                None => Approximation::Nearest,
+            },
+            contract_multiply_add: self.options.contraction,
+            instruction_budget: launch.instruction_budget,
+        };
+        Ok(Ready { module, symbol: launch.symbol.to_string(), config })
+    }
+}
+
+/// The schedule, and what shared memory and registers hold at first. The latter varies along, so
+/// that a kernel that reads what it never wrote gives itself away.
+fn translate_schedule(schedule: Schedule) -> (assay_emulator::Schedule, u8) {
+    match schedule {
+        Schedule::InOrder => (assay_emulator::Schedule::InOrder, 0x55),
+        Schedule::Reversed => (assay_emulator::Schedule::Reversed, 0xAA),
+        Schedule::Seeded(seed) => {
+            let poison = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8;
+            (assay_emulator::Schedule::Seeded(seed), poison)
+        }
+    }
+}
+
+/// Runs a launch to its end.
+fn run(machine: &mut Machine, ready: &Ready) -> Result<LaunchReport, DeviceError> {
+    let Ready { module, symbol, config } = ready;
+    let statistics = machine
+        .launch(&module.program, symbol, config)
+        .map_err(|fault| translate_fault(&module.name, fault))?;
+    Ok(LaunchReport {
+        lane_operations: Some(statistics.lane_operations),
+        warp_instructions: Some(statistics.warp_instructions),
+    })
+}
+
+impl Buffer {
+    fn address(&self) -> u64 {
+        self.base + self.misalign
+    }
+}
+
+impl Loaded {
+    fn kernel_facts(&self, symbol: &str) -> Result<KernelFacts, DeviceError> {
+        let (Some(resources), Some(parameters)) =
+            (self.program.resources(symbol), self.program.parameters(symbol))
+        else {
+            let available = self.program.kernels().into_iter().map(str::to_string).collect();
+            return Err(DeviceError::KernelNotFound { symbol: symbol.to_string(), available });
+        };
+        Ok(KernelFacts {
+            registers: resources.registers,
+            static_shared: resources.static_shared,
+            max_threads: resources
+                .max_threads
+                .unwrap_or(MAX_THREADS_PER_BLOCK)
+                .min(MAX_THREADS_PER_BLOCK),
+            local_bytes: resources.local_bytes,
+            parameter_sizes: Some(parameters.iter().map(|place| place.size as usize).collect()),
+        })
+    }
+}
+
+fn facts(options: &EmulatorOptions, config: &MachineConfig) -> DeviceFacts {
+    DeviceFacts {
+        name: "emulator".to_string(),
+        backend: "emulator".to_string(),
+        architecture: format!("sm_{}", options.architecture),
+        driver: None,
+        multiprocessors: options.multiprocessors,
+        warp_size: 32,
+        max_threads_per_block: MAX_THREADS_PER_BLOCK,
+        max_block: MAX_BLOCK,
+        max_grid: MAX_GRID.map(u64::from),
+        shared_per_block: 48 << 10,
+        shared_per_block_opt_in: config.shared_per_block,
+        registers_per_block: config.registers_per_multiprocessor,
+        memory_bytes: options.memory_bytes,
+    }
+}
+
+fn unknown(kind: &'static str, number: u64) -> DeviceError {
+    DeviceError::UnknownHandle { kind, number }
+}
+
+impl Device for EmulatorDevice {
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
+    fn load(&mut self, image: &Image) -> Result<ModuleId, DeviceError> {
+        self.idle()?;
+        let Image::Ptx { name, text } = image else {
+            return Err(DeviceError::Unsupported {
+                what: format!("a {}: the emulator runs PTX only", image.name()),
+            });
+        };
+        let parsed = assay_ptx::parse(text).map_err(|error| rejected(name, error))?;
+        let program =
+            Program::compile(&parsed).map_err(|error| not_compiled(name, &error.to_string()))?;
+        let id = ModuleId::new();
+        self.modules.insert(id, Arc::new(Loaded { name: name.clone(), program }));
+        Ok(id)
+    }
+
+    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {
+        self.idle()?;
+        let gone = self.modules.remove(&module);
+        self.release(gone.ok_or_else(|| unknown("module", module.number()))?);
+        Ok(())
+    }
+
+    fn kernel_facts(&mut self, module: ModuleId, symbol: &str) -> Result<KernelFacts, DeviceError> {
+        self.module(module)?.kernel_facts(symbol)
+    }
+
+    fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError> {
+        self.idle()?;
+        allocation.layout()?;
+        let Allocation { bytes, misalign, poison } = *allocation;
+        let out = |available| DeviceError::OutOfMemory { requested: bytes, available };
+        let all = bytes.checked_add(misalign).ok_or_else(|| out(None))?;
+        let base = self.machine.allocate(all, ALIGNMENT).map_err(|error| match error {
+            AllocationError::OutOfMemory { available, .. } => out(Some(available)),
+            other => refused("allocate", &other),
+        })?;
+        let filled = self
+            .machine
+            .write(base, &guard_pattern(misalign))
+            .and_then(|()| self.machine.fill(base + misalign, bytes, poison));
+        filled.map_err(|error| refused("fill", &error))?;
+        let id = BufferId::new();
+        self.buffers.insert(id, Buffer { base, misalign, bytes });
+        Ok(id)
+    }
+
+    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
+        self.idle()?;
+        let base = self.buffer(buffer)?.base;
+        self.buffers.remove(&buffer);
+        self.machine.free(base).map_err(|error| refused("free", &error))
+    }
+
+    fn write(&mut self, buffer: BufferId, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.idle()?;
+        let found = self.buffer(buffer)?;
+        check_range(found.bytes, offset, bytes.len() as u64)?;
+        let address = found.address() + offset;
+        self.machine.write(address, bytes).map_err(|error| refused("write", &error))
+    }
+
+    fn read(&mut self, buffer: BufferId, offset: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.idle()?;
+        let found = self.buffer(buffer)?;
+        check_range(found.bytes, offset, bytes.len() as u64)?;
+        let address = found.address() + offset;
+        self.machine.read(address, bytes).map_err(|error| refused("read", &error))
+    }
+
+    fn address(&self, buffer: BufferId) -> Result<u64, DeviceError> {
+        Ok(self.buffer(buffer)?.address())
+    }
+
+    fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError> {
+        self.idle()?;
+        let &Buffer { base, misalign, .. } = self.buffer(buffer)?;
+        let mut guard = vec![0; misalign as usize];
+        self.machine.read(base, &mut guard).map_err(|error| refused("read", &error))?;
+        Ok(find_damage(Side::Before, &guard))
+    }
+
+    fn launch(
+        &mut self,
+        stream: StreamId,
+        launch: &Launch<'_>,
+    ) -> Result<LaunchReport, DeviceError> {
+        self.check_stream(stream)?;
+        let ready = self.ready(launch)?;
+        match &mut self.capture {
+            Some((captured, launches)) if *captured == stream => {
+                launches.push(ready);
+                Ok(LaunchReport::default())
+            }
+            _ => run(&mut self.machine, &ready),
+        }
+    }
+
+    fn synchronize(&mut self) -> Result<(), DeviceError> {
+        self.idle()
+    }
+
+    fn create_stream(&mut self) -> Result<StreamId, DeviceError> {
+        self.idle()?;
+        let id = StreamId::new();
+        self.streams.insert(id);
+        Ok(id)
+    }
+
+    fn destroy_stream(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        self.idle()?;
+        if stream == StreamId::DEFAULT {
+            return Err(DeviceError::InvalidRequest {
+                reason: "the default stream cannot be destroyed".to_string(),
+                hint: "destroy only what create_stream gave".to_string(),
+            });
+        }
+        self.check_stream(stream)?;
+        self.streams.remove(&stream);
+        Ok(())
+    }
+
+    fn begin_capture(&mut self, stream: StreamId) -> Result<(), DeviceError> {
+        self.idle()?;
+        self.check_stream(stream)?;
+        self.capture = Some((stream, Vec::new()));
+        Ok(())
+    }
+
+    fn end_capture(&mut self, stream: StreamId) -> Result<GraphId, DeviceError> {
+        match self.capture.take() {
+            Some((captured, launches)) if captured == stream => {
+                let id = GraphId::new();
+                self.graphs.insert(id, launches);
+                Ok(id)
+            }
+            other => {
+                self.capture = other;
+                Err(DeviceError::InvalidRequest {
+                    reason: "no capture is under way on this stream".to_string(),
+                    hint: "call begin_capture on it first".to_string(),
+                })
+            }
+        }
+    }
+
+    fn launch_graph(&mut self, graph: GraphId, stream: StreamId) -> Result<(), DeviceError> {
+        self.idle()?;
+        self.check_stream(stream)?;
+        let launches = self.graphs.get(&graph).ok_or_else(|| unknown("graph", graph.number()))?;
+        launches.iter().try_for_each(|ready| run(&mut self.machine, ready).map(|_| ()))
+    }
+
+    fn destroy_graph(&mut self, graph: GraphId) -> Result<(), DeviceError> {
+        self.idle()?;
+        let gone = self.graphs.remove(&graph);
+        for ready in gone.ok_or_else(|| unknown("graph", graph.number()))? {
+            self.release(ready.module);
+        }
+        Ok(())
+    }
+}
+
+fn rejected(name: &str, error: assay_ptx::ParseError) -> DeviceError {
+    DeviceError::ModuleRejected {
+        image: name.to_string(),
+        reason: error.message,
+        log: String::new(),
+        line: Some(error.line),
+        source_line: Some(error.source_line),
+        hint: error.hint,
+    }
+}
+
+fn not_compiled(name: &str, reason: &str) -> DeviceError {
+    DeviceError::ModuleRejected {
+        image: name.to_string(),
+        reason: reason.to_string(),
+        log: String::new(),
+        line: None,
+        source_line: None,
+        hint: None,
+    }
+}
+
+/// The machine refused what this device had checked already.
+fn refused(call: &str, error: &AllocationError) -> DeviceError {
+    DeviceError::Api {
+        call: format!("the emulator's {call}"),
+        code: 1,
+        name: "a refusal".to_string(),
+        text: error.to_string(),
+    }
+}
+
+fn translate_fault(image: &str, fault: Fault) -> DeviceError {
+    let hint = fault.hint().to_string();
+    let place = fault.line.map(|line| format!("{image}:{line}"));
+    let kind = match &fault.kind {
+        Cause::Unsupported { opcode } => {
+            let at = place.map(|place| format!(" at {place}")).unwrap_or_default();
+            return DeviceError::Unsupported { what: format!("{opcode}{at}") };
+        }
+        Cause::InvalidLaunch { reason } => {
+            let (symbol, reason) = (fault.symbol, reason.clone());
+            return DeviceError::InvalidLaunch { symbol, reason, hint };
+        }
+        Cause::SymbolNotFound { available } => {
+            let (symbol, available) = (fault.symbol, available.clone());
+            return DeviceError::KernelNotFound { symbol, available };
+        }
+        Cause::OutOfBounds { .. } | Cause::ReadOnlyWrite { .. } | Cause::InvalidAddress { .. } => {
+            FaultKind::OutOfBounds
+        }
+        Cause::Misaligned { .. } => FaultKind::Misaligned,
+        Cause::Runaway { .. } => FaultKind::Hang,
+        Cause::Deadlock { .. } => FaultKind::Deadlock,
+        Cause::BarrierMisuse { .. } | Cause::InactiveLaneRead { .. } | Cause::WarpMisuse { .. } => {
+            FaultKind::Synchronization
+        }
+        Cause::Trap | Cause::Assertion { .. } => FaultKind::Trap,
+        _ => FaultKind::Other,
+    };
+    let description = describe(&fault);
+    DeviceError::Fault(KernelFault {
+        kind,
+        description,
+        place,
+        hint: Some(hint),
+        lost_context: false,
+    })
+}
+
+/// The kernel, what happened, and in which thread, without the PTX line, which is the place.
+fn describe(fault: &Fault) -> String {
+    let mut text = format!("{}: {}", fault.symbol, fault.kind);
+    if fault.line.is_some() {
+        let ([a, b, c], [x, y, z]) = (fault.block, fault.thread);
+        text = format!("{text}, in block ({a},{b},{c}), thread ({x},{y},{z})");
+    }
+    match &fault.source {
+        Some((file, line)) => format!("{text} ({file}:{line})"),
+        None => text,
+    }
+}
