@@ -21,37 +21,54 @@ use crate::{VERSION, date};
 /// Runs what was asked for; the exit code says how it ended.
 pub(crate) fn check(arguments: &CheckArguments, console: Console) -> Result<ExitCode, Failure> {
     let suite = Suite::load(&arguments.manifest);
-    let kernels = suite.kernels();
     for error in &suite.errors {
-        console.message(&format_args!("error: {error}\n\n"));
+        let text = format!("error: {error}\n\n").replace("\nhint: ", "\n\nhint: ");
+        console.message(&text);
     }
     let broken = if suite.errors.is_empty() { ExitCode::Holds } else { ExitCode::Request };
-    let options = options(arguments);
+    let kernels = suite.kernels();
     if kernels.iter().all(|kernel| kernel.spec().is_control()) {
         // What is wrong has been said above.
         return Ok(broken.worst(ExitCode::Request));
     }
+    check_kernels(&kernels, broken, arguments, console)
+        .map(|exit| exit.worst(broken))
+        .map_err(|failure| failure.beside(broken))
+}
+
+fn check_kernels(
+    kernels: &[&dyn Kernel],
+    broken: ExitCode,
+    arguments: &CheckArguments,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let options = options(arguments)?;
+    refuse_nothing(kernels, &options, arguments)?;
     if arguments.list {
-        return list_cases(&kernels, &options, console).map(|exit| exit.worst(broken));
+        list_cases(kernels, &options, console);
+        return Ok(ExitCode::Holds);
     }
     let facts = open(&arguments.device)?.facts().clone();
-    refuse_nothing(&kernels, &options, arguments)?;
     let started = date::now();
-    let outcome = if facts.backend == "cuda" {
-        parent::run(&Jobs::new(&kernels, &options, arguments))
+    let outcome = if facts.backend == "cuda" || arguments.isolate {
+        one_case(parent::run(&Jobs::new(kernels, &options, arguments)?), arguments)?
     } else {
-        run_here(&kernels, &options, arguments)?
+        run_here(kernels, &options, arguments)?
     };
     let report = report(outcome, broken, (arguments, started, &facts));
     write(&report, arguments, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
 }
 
-fn options(arguments: &CheckArguments) -> CheckOptions {
+fn options(arguments: &CheckArguments) -> Result<CheckOptions, Failure> {
     let mut gates = if arguments.gate.is_empty() { GATES.to_vec() } else { arguments.gate.clone() };
     gates.sort_unstable();
     gates.dedup();
-    CheckOptions { gates, seed: arguments.seed, only: arguments.only.clone(), threads: 0 }
+    if let Some(gate) = gates.iter().find(|gate| !GATES.contains(gate)) {
+        let message = format!("gate {} ({gate}) is not checked by this version", gate.number());
+        return Err(Failure::request(message).hint("the gates are 1 to 4".to_owned()));
+    }
+    Ok(CheckOptions { gates, seed: arguments.seed, only: arguments.only.clone(), threads: 0 })
 }
 
 /// Opens a device by its name.
@@ -92,23 +109,17 @@ fn names(kernels: &[&dyn Kernel]) -> String {
     format!("the kernels are {}", names.join(", "))
 }
 
-fn list_cases(
-    kernels: &[&dyn Kernel],
-    options: &CheckOptions,
-    console: Console,
-) -> Result<ExitCode, Failure> {
+/// Prints the names of the cases that were asked for.
+fn list_cases(kernels: &[&dyn Kernel], options: &CheckOptions, console: Console) {
+    let text = options.only.as_deref().unwrap_or_default();
     let listed = list(kernels, options);
-    if !select(kernels, options).matched {
-        return Err(no_match(options.only.as_deref().unwrap_or_default(), kernels));
-    }
     let cases = listed.iter().flat_map(|kernel| &kernel.gates).flat_map(|(_, cases)| cases);
-    let names: Vec<String> = cases.clone().map(ToString::to_string).collect();
+    let names: Vec<String> = cases.map(ToString::to_string).collect();
+    let names: Vec<String> = names.into_iter().filter(|name| name.contains(text)).collect();
     console.out(&(names.join("\n") + "\n"));
     let controls = listed.iter().filter(|kernel| kernel.control_for.is_some()).count();
-    let kernels = listed.len() - controls;
-    let count = cases.count();
-    console.message(&format_args!("{count} cases of {kernels} kernels and {controls} controls\n"));
-    Ok(ExitCode::Holds)
+    let count = names.len();
+    console.message(&format_args!("{count} cases; {controls} planted controls run with them\n"));
 }
 
 /// Runs on an emulator, in this process.
@@ -121,7 +132,8 @@ fn run_here(
         let mut device = open(&arguments.device)?;
         let outcome = replay(case, kernels, device.as_mut(), &Silent)
             .map_err(|error| Failure::request("cannot run the case").caused_by(&error))?;
-        return of_case(vec![outcome], arguments);
+        let (summary, exit) = summarize(std::slice::from_ref(&outcome));
+        return one_case(RunOutcome { kernels: vec![outcome], summary, exit }, arguments);
     }
     let progress = Progress::new(select(kernels, options).unit_count() as u64);
     #[expect(clippy::result_large_err, reason = "devices are opened once per worker")]
@@ -131,19 +143,16 @@ fn run_here(
     Ok(outcome)
 }
 
-/// The outcome of a single case, which must have existed.
-fn of_case(
-    outcomes: Vec<KernelOutcome>,
-    arguments: &CheckArguments,
-) -> Result<RunOutcome, Failure> {
-    let gates = || outcomes.iter().flat_map(|outcome| &outcome.result.gates);
-    let nothing = gates().all(|gate| gate.cases == 0 && gate.outcome == Outcome::Unproven);
-    if let Some(case) = arguments.repro.as_ref().filter(|_| nothing && gates().count() > 0) {
-        let hint = format!("--list --only {} prints the cases of this kernel", case.kernel);
-        return Err(Failure::request(format!("there is no case {case}")).hint(hint));
+/// Refuses the outcome of a single case that did not exist.
+fn one_case(outcome: RunOutcome, arguments: &CheckArguments) -> Result<RunOutcome, Failure> {
+    let Some(case) = &arguments.repro else { return Ok(outcome) };
+    let gates = outcome.kernels.iter().flat_map(|kernel| &kernel.result.gates);
+    let ran = gates.clone().any(|gate| gate.cases > 0 || gate.outcome != Outcome::Unproven);
+    if ran || gates.count() == 0 {
+        return Ok(outcome);
     }
-    let (summary, exit) = summarize(&outcomes);
-    Ok(RunOutcome { kernels: outcomes, summary, exit })
+    let hint = format!("--list --only {} prints the cases of this kernel", case.kernel);
+    Err(Failure::request(format!("there is no case {case}")).hint(hint))
 }
 
 fn report(

@@ -62,7 +62,10 @@ pub(crate) struct CheckArguments {
     /// Write every measurement as JSON to a file, or to stdout in place of the tables with `-`
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) json: Option<PathBuf>,
-    /// Stop a kernel on a GPU when one case takes longer than this many seconds
+    /// Judge every kernel at every gate in a process of its own, as is always done on a GPU
+    #[arg(long)]
+    pub(crate) isolate: bool,
+    /// Stop such a process when one case takes longer than this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub(crate) timeout: u64,
     /// When to colour words

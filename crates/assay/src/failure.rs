@@ -38,6 +38,12 @@ impl Failure {
         self
     }
 
+    /// The failure of a run in which something else went wrong too.
+    pub(crate) fn beside(mut self, exit: ExitCode) -> Failure {
+        self.exit = self.exit.worst(exit);
+        self
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<Option<String>>) -> Failure {
         self.hint = hint.into().or(self.hint);
         self

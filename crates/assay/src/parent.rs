@@ -4,6 +4,7 @@
 //! device back. In a child, the one is a result like any other and the other is killed.
 
 use std::io::{BufRead, BufReader, Write as _};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +17,7 @@ use assay_contract::{CheckOptions, Kernel, KernelOutcome, RunOutcome};
 use assay_record::{CaseName, Evidence, ExitCode, Gate, GateResult, KernelResult, Outcome};
 
 use crate::cli::CheckArguments;
+use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::protocol::{Message, PROTOCOL, Request};
 
@@ -25,6 +27,14 @@ const CHILDREN: usize = 4;
 /// What has to be judged, one child each.
 pub(crate) struct Jobs {
     requests: Vec<(Request, Option<Gate>)>,
+    children: Children,
+}
+
+/// How children are run.
+struct Children {
+    /// The program, which is this one.
+    program: PathBuf,
+    /// How long one may be silent.
     timeout: Duration,
 }
 
@@ -34,7 +44,7 @@ impl Jobs {
         kernels: &[&dyn Kernel],
         options: &CheckOptions,
         arguments: &CheckArguments,
-    ) -> Jobs {
+    ) -> Result<Jobs, Failure> {
         let request = |kernel: &str, gate: Gate| Request {
             protocol: PROTOCOL,
             device: arguments.device.clone(),
@@ -45,16 +55,21 @@ impl Jobs {
             only: options.only.clone(),
             repro: arguments.repro.clone(),
         };
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::new(ExitCode::Internal, "cannot find this program's file").caused_by(&error)
+        })?;
         let timeout = Duration::from_secs(arguments.timeout.max(1));
+        let children = Children { program, timeout };
         if let Some(case) = &arguments.repro {
-            return Jobs { requests: vec![(request(&case.kernel, case.gate), None)], timeout };
+            let requests = vec![(request(&case.kernel, case.gate), None)];
+            return Ok(Jobs { requests, children });
         }
         let mut requests = Vec::new();
         for listed in list(kernels, options) {
             let gates = listed.gates.iter().map(|(gate, _)| request(&listed.kernel, *gate));
             requests.extend(gates.map(|request| (request, listed.control_for)));
         }
-        Jobs { requests, timeout }
+        Ok(Jobs { requests, children })
     }
 }
 
@@ -69,7 +84,7 @@ pub(crate) fn run(jobs: &Jobs) -> RunOutcome {
             && let Some((request, control_for)) = jobs.requests.get(at)
         {
             progress.at(&format!("{} {}", request.kernel, request.gate));
-            let outcome = judge(request, *control_for, jobs.timeout);
+            let outcome = jobs.children.judge(request, *control_for);
             *outcomes[at].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
             progress.step();
         }
@@ -117,58 +132,62 @@ enum Death {
     Crash(String),
 }
 
-/// Runs one child to its end, whatever that is.
-fn judge(request: &Request, control_for: Option<Gate>, timeout: Duration) -> KernelOutcome {
-    let start = Instant::now();
-    let mut at = None;
-    match converse(request, timeout, &mut at) {
-        Ok(outcome) => outcome,
-        Err(death) => {
-            let mut outcome = dead(request, control_for, &death, at);
-            outcome.result.seconds = start.elapsed().as_secs_f64();
-            outcome
+impl Children {
+    /// Runs one child to its end, whatever that is.
+    fn judge(&self, request: &Request, control_for: Option<Gate>) -> KernelOutcome {
+        let start = Instant::now();
+        let mut at = None;
+        match self.converse(request, &mut at) {
+            Ok(outcome) => outcome,
+            Err(death) => {
+                let mut outcome = dead(request, control_for, &death, at);
+                outcome.result.seconds = start.elapsed().as_secs_f64();
+                outcome
+            }
         }
     }
-}
 
-fn converse(
-    request: &Request,
-    timeout: Duration,
-    at: &mut Option<CaseName>,
-) -> Result<KernelOutcome, Death> {
-    let internal = |error: std::io::Error| Death::Internal(format!("cannot run a child: {error}"));
-    let mut child = Command::new(std::env::current_exe().map_err(internal)?)
-        .arg("child")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(internal)?;
-    let line = serde_json::to_string(request).unwrap_or_default();
-    if let Some(mut stdin) = child.stdin.take() {
-        // A child that died already says so by its exit.
-        let _ = stdin.write_all(line.as_bytes());
-    }
-    let last_words = listen_to_errors(&mut child);
-    let messages = listen(&mut child);
-    let result = wait_for_result(&messages, timeout, at);
-    if result.is_err() {
-        let _ = child.kill();
-    }
-    let status = child.wait();
-    let words = last_words.join().unwrap_or_default();
-    result.map_err(|silence| match silence {
-        Silence::Timeout => Death::Hang(timeout.as_secs()),
-        Silence::Protocol(found) => {
-            Death::Internal(format!("the child speaks protocol {found}, not {PROTOCOL}"))
+    fn converse(
+        &self,
+        request: &Request,
+        at: &mut Option<CaseName>,
+    ) -> Result<KernelOutcome, Death> {
+        let internal =
+            |error: std::io::Error| Death::Internal(format!("cannot run a child: {error}"));
+        let mut child = Command::new(&self.program)
+            .arg("child")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(internal)?;
+        let line = serde_json::to_string(request).unwrap_or_default();
+        if let Some(mut stdin) = child.stdin.take() {
+            // A child that died already says so by its exit.
+            let _ = stdin.write_all(line.as_bytes());
         }
-        Silence::End => {
-            let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-            let words = words.trim();
-            let space = if words.is_empty() { "" } else { ": " };
-            Death::Crash(format!("{status}{space}{words}"))
+        let last_words = listen_to_errors(&mut child);
+        let messages = listen(&mut child);
+        let result = wait_for_result(&messages, self.timeout, at);
+        if result.is_err() {
+            let _ = child.kill();
         }
-    })
+        let status = child.wait();
+        let words = last_words.join().unwrap_or_default();
+        result.map_err(|silence| match silence {
+            Silence::Timeout => Death::Hang(self.timeout.as_secs()),
+            Silence::Protocol(found) => {
+                Death::Internal(format!("the child speaks protocol {found}, not {PROTOCOL}"))
+            }
+            Silence::End => {
+                let status =
+                    status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                let words = words.trim();
+                let space = if words.is_empty() { "" } else { ": " };
+                Death::Crash(format!("{status}{space}{words}"))
+            }
+        })
+    }
 }
 
 /// Why no result came.
@@ -270,4 +289,84 @@ fn dead(
     }
     let exit = if internal { ExitCode::Internal } else { ExitCode::Problems };
     KernelOutcome { result, exit, hint: None, skipped: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            protocol: PROTOCOL,
+            device: "emulator".to_owned(),
+            manifests: Vec::new(),
+            kernel: "k".to_owned(),
+            gate: Gate::Repeat,
+            seed: 1,
+            only: None,
+            repro: None,
+        }
+    }
+
+    fn case() -> CaseName {
+        "k/repeat/n=1/plain/seed=1/5-runs".parse().expect("a case")
+    }
+
+    #[test]
+    fn a_child_that_dies_at_once_is_an_internal_error_and_no_verdict() {
+        let children = Children { program: "false".into(), timeout: Duration::from_secs(60) };
+        let outcome = children.judge(&request(), None);
+        assert_eq!(outcome.exit, ExitCode::Internal);
+        let error = outcome.result.error.expect("it says why");
+        assert!(error.contains("died: exit status: 1"), "{error}");
+        assert!(outcome.result.gates.is_empty());
+    }
+
+    #[test]
+    fn a_child_that_never_answers_is_stopped() {
+        let children = Children { program: "yes".into(), timeout: Duration::from_millis(200) };
+        let outcome = children.judge(&request(), None);
+        assert!(outcome.result.error.expect("it says why").contains("did not end within"));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_internal_error() {
+        let program = "no-such-program".into();
+        let children = Children { program, timeout: Duration::from_secs(60) };
+        assert_eq!(children.judge(&request(), None).exit, ExitCode::Internal);
+    }
+
+    #[test]
+    fn a_kernel_whose_process_dies_in_a_case_fails_its_gate() {
+        let death = Death::Crash("signal: 11".to_owned());
+        let outcome = dead(&request(), None, &death, Some(case()));
+        assert_eq!(outcome.exit, ExitCode::Problems);
+        let gate = outcome.result.gate(Gate::Repeat).expect("the gate has a result");
+        assert_eq!(gate.outcome, Outcome::Fail);
+        assert_eq!(gate.findings[0].case, case());
+    }
+
+    #[test]
+    fn a_control_whose_process_dies_was_not_caught_by_its_gate() {
+        let death = Death::Hang(120);
+        let outcome = dead(&request(), Some(Gate::Repeat), &death, Some(case()));
+        assert!(!outcome.result.is_red());
+        assert_eq!(outcome.exit, ExitCode::Problems);
+        assert!(outcome.result.error.is_some());
+    }
+
+    #[test]
+    fn the_gates_of_one_kernel_are_put_together() {
+        let one = |gate, exit| {
+            let death = Death::Crash("x".to_owned());
+            let request = Request { gate, ..request() };
+            KernelOutcome { exit, ..dead(&request, None, &death, Some(case())) }
+        };
+        let first = one(Gate::Repeat, ExitCode::Problems);
+        let second = one(Gate::Shapes, ExitCode::Request);
+        let merged = [first, second].into_iter().fold(Vec::new(), merge);
+        assert_eq!(merged.len(), 1);
+        assert_eq!(merged[0].result.gates.len(), 2);
+        assert_eq!(merged[0].exit, ExitCode::Request);
+    }
 }

@@ -76,6 +76,11 @@ fn an_unknown_gate_is_a_wrong_request() {
 }
 
 #[test]
+fn a_gate_that_is_not_built_yet_is_a_wrong_request() {
+    insta::assert_snapshot!(recorded(&["check", "--gate", "5"]));
+}
+
+#[test]
 fn a_wrong_case_name_is_a_wrong_request() {
     insta::assert_snapshot!(recorded(&["check", "--repro", "row_sum_f32"]));
 }
@@ -105,7 +110,7 @@ fn a_missing_manifest_is_a_wrong_request() {
 
 #[test]
 fn an_unknown_key_is_shown_with_its_place_and_the_nearest_key() {
-    let arguments = ["check", "--manifest", "unknown_key.toml", "--gate", "limits"];
+    let arguments = ["check", "--manifest", "unknown_key.toml", "--list", "--only", "doubles/rep"];
     insta::assert_snapshot!(recorded(&arguments));
 }
 
@@ -122,7 +127,8 @@ fn dims_that_cannot_be_are_refused() {
 #[test]
 fn a_name_registered_twice_is_refused() {
     let twice = ["--manifest", "doubles.toml", "--manifest", "doubles.toml"];
-    insta::assert_snapshot!(recorded(&[&["check", "--gate", "limits"], &twice[..]].concat()));
+    let list = ["check", "--list", "--only", "doubles/repeat"];
+    insta::assert_snapshot!(recorded(&[&list[..], &twice[..]].concat()));
 }
 
 #[test]
