@@ -176,7 +176,8 @@ impl Program {
         Ok(found)
     }
 
-    /// The outputs of a kernel that carries its sums as `replay` says and all else in fp32.
+    /// The outputs of a kernel that carries its sums as `replay` says and all else in fp32. Sums
+    /// whose accumulator is declared to be f64 stay in f64, so that sums can be replayed singly.
     ///
     /// # Errors
     /// As [`Program::value`].

@@ -195,7 +195,9 @@ impl Domain for Real<'_> {
             (Some(ReduceOperation::Max), _) => RealSum::Max(f64::NEG_INFINITY),
             (Some(ReduceOperation::Min), _) => RealSum::Min(f64::INFINITY),
             (Some(ReduceOperation::Prod), _) => RealSum::Prod(1.0),
-            (_, Some(replay)) => RealSum::Ordered(OrderedSum::new(replay, terms)),
+            (_, Some(replay)) if !self.compensated[position] => {
+                RealSum::Ordered(OrderedSum::new(replay, terms))
+            }
             _ if self.compensated[position] => {
                 RealSum::Compensated { high: [0.0; LANES], low: [0.0; LANES] }
             }

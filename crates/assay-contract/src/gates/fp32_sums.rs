@@ -74,7 +74,7 @@ fn setting(subject: &dyn Subject) -> Result<Setting, String> {
         }
     }
     let hides = spec.hides_sums.clone();
-    Ok(Setting { program, target, orders, summed, hides })
+    Ok(Setting { target, program, orders, summed, hides })
 }
 
 struct Running {
@@ -104,7 +104,7 @@ impl Running {
         context: &GateContext<'_>,
         (dims, layout, reduction): (&Dims, &Layout, &ReductionLayout),
     ) {
-        let mut replays = Replays::of(reduction, &self.setting.orders);
+        let mut replays = Replays::of(layout, reduction, &self.setting.orders);
         let mut all_ran = true;
         for recipe in fill::recipes(reduction, &self.setting.orders) {
             let name = format!("{}-{}", reduction.name, recipe.name());
@@ -160,7 +160,9 @@ impl Running {
             if verdict.rejected > 0 {
                 self.failures += 1;
                 let finding = judge::finding(case, (tensor, dims), &verdict, Outcome::Fail);
-                finding.into_iter().for_each(|finding| self.tally.find(finding));
+                for finding in finding {
+                    self.tally.find(finding);
+                }
             }
         }
     }

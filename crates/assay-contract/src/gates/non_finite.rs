@@ -72,7 +72,7 @@ impl Running {
         let setting = Setting { target, dims, layout: &layout, base: &base, neighbour: &neighbour };
         let problem = subject.reference(&setting.evaluation(&base)).and_then(|base| match base {
             Ok(bounded) => meaningless(&bounded),
-            Err(error) => Some(fixture_error(error)),
+            Err(error) => Some(fixture_error(&error)),
         });
         if let Some(problem) = problem {
             return self.tally.unproven(&base_case, problem);
@@ -217,7 +217,9 @@ impl Setting<'_> {
         planted: &Planted,
         inputs: &Inputs,
     ) -> Result<Expected, String> {
-        let of = |inputs: &Inputs| program.classes(&self.evaluation(inputs)).map_err(fixture_error);
+        let of = |inputs: &Inputs| {
+            program.classes(&self.evaluation(inputs)).map_err(|error| fixture_error(&error))
+        };
         let classes = of(inputs)?;
         let near = of(&planted.apply(self.neighbour, |value| value))?;
         if classes != near {
@@ -247,7 +249,7 @@ impl Setting<'_> {
         let inputs = planted.apply(self.base, finite);
         let bounded = subject.reference(&self.evaluation(&inputs));
         let Some(bounded) = bounded else { return Ok(()) };
-        for (name, bounded) in bounded.map_err(fixture_error)? {
+        for (name, bounded) in bounded.map_err(|error| fixture_error(&error))? {
             let Some(classes) = classes.get(&name) else { continue };
             if let Some(place) = uncertain_sign(classes, &bounded) {
                 return Err(format!("fixture: the sign of {name} at element {place} is uncertain"));
@@ -276,7 +278,7 @@ fn uncertain_sign(classes: &[Class], bounded: &Bounded) -> Option<usize> {
     places.find(|place| !certain(*place)).map(|(place, _)| place)
 }
 
-fn fixture_error(error: EvaluationError) -> String {
+fn fixture_error(error: &EvaluationError) -> String {
     format!("fixture: {error}")
 }
 

@@ -1,8 +1,8 @@
 //! The sums of a kernel replayed in f16 and bf16, and by how much each replay missed.
 
 use assay_num::Format;
-use assay_reference::fill::{ReductionLayout, order_name, terms_per_accumulator};
-use assay_reference::{Bounded, Evaluation, EvaluationError, Order, Replay, Signature};
+use assay_reference::fill::{Layout, ReductionLayout, order_name, terms_per_accumulator};
+use assay_reference::{Arithmetic, Bounded, Evaluation, EvaluationError, Order, Replay, Signature};
 
 use super::judge::excess;
 use crate::subject::Subject;
@@ -14,6 +14,9 @@ const FIRST_ROWS: usize = 4;
 
 /// Every replay of one sum, with the most it missed by so far.
 pub(super) struct Replays {
+    sum: String,
+    /// The formula's other sums, which stay as they are.
+    others: Vec<String>,
     tried: Vec<Tried>,
 }
 
@@ -27,7 +30,7 @@ struct Tried {
 
 impl Replays {
     /// Replays of `reduction` in f16 and bf16, in each order, with and without fp32 partials.
-    pub(super) fn of(reduction: &ReductionLayout, orders: &[Order]) -> Replays {
+    pub(super) fn of(layout: &Layout, reduction: &ReductionLayout, orders: &[Order]) -> Replays {
         let mut tried = Vec::new();
         for accumulator in [Format::F16, Format::Bf16] {
             for order in orders {
@@ -45,7 +48,9 @@ impl Replays {
                 }
             }
         }
-        Replays { tried }
+        let others = layout.reductions.iter().map(|other| other.name.clone());
+        let others = others.filter(|other| *other != reduction.name).collect();
+        Replays { sum: reduction.name.clone(), others, tried }
     }
 
     /// Replays one fill with every accumulator that has not yet missed by enough.
@@ -77,6 +82,8 @@ impl Replays {
         evaluation: &Evaluation<'_>,
     ) -> Result<(), EvaluationError> {
         let Some(bounded) = subject.reference(evaluation).transpose()? else { return Ok(()) };
+        let arithmetic = self.alone(evaluation.arithmetic);
+        let evaluation = &Evaluation { arithmetic: &arithmetic, ..evaluation.clone() };
         for tried in self.tried.iter_mut().filter(|tried| tried.missed < ENOUGH) {
             let replayed = subject.simulate(evaluation, &tried.replay).transpose()?;
             let Some(replayed) = replayed else { continue };
@@ -89,6 +96,14 @@ impl Replays {
             }
         }
         Ok(())
+    }
+
+    /// Arithmetic in which this sum alone is narrow: a replay leaves sums in f64 as they are.
+    fn alone(&self, arithmetic: &Arithmetic) -> Arithmetic {
+        let mut alone = arithmetic.clone();
+        alone.accumulators = self.others.iter().map(|name| (name.clone(), Format::F64)).collect();
+        alone.accumulators.remove(&self.sum);
+        alone
     }
 
     /// Names the replays that can round nothing.

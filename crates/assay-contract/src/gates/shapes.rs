@@ -167,7 +167,9 @@ impl Running {
                 self.failures += 1;
                 let at = (tensor, prepared.dims);
                 let finding = judge::finding(prepared.case, at, &verdict, Outcome::Fail);
-                finding.into_iter().for_each(|finding| self.tally.find(finding));
+                for finding in finding {
+                    self.tally.find(finding);
+                }
             }
         }
         self.replaced(subject, prepared, &result);

@@ -2,6 +2,7 @@
 //! each broken one fails the gate that is there for it.
 
 mod kernels;
+mod rates;
 mod subjects;
 
 use assay_contract::gates::{GateContext, check};
@@ -10,7 +11,7 @@ use assay_num::Format;
 use assay_record::{Gate, GateResult, Outcome};
 
 use kernels as k;
-use subjects::{Compute, RowKernel, TopK};
+use subjects::{Compute, Replacement, RowKernel, TopK};
 
 const SEEDS: u64 = 20;
 const SILU: &str = "y[r, c] = x[r, c] / (1 + exp(-x[r, c]))";
@@ -137,6 +138,48 @@ fn gate_4_catches_narrow_sums() {
     must_fail(Gate::Fp32Sums, f32_kernel("rows.rms_norm", k::rms_norm_in_bf16));
     must_fail(Gate::Fp32Sums, f32_kernel("rows.layer_norm", k::layer_norm_with_bf16_mean));
     must_fail(Gate::Fp32Sums, f32_kernel("rows.layer_norm", k::layer_norm_with_bf16_variance));
+}
+
+/// A sum that does not reach the output, by a formula with the same flaw.
+fn without_its_sum() -> RowKernel {
+    let formula = "s[r] = sum(k in 0..cols: x[r, k])\ny[r, c] = x[r, c] + 0 * s[r]";
+    RowKernel::elementwise(formula, |row| row.x.iter().map(|x| x + 0.0 * k::sum(row)[0]).collect())
+}
+
+#[test]
+fn a_fixture_that_could_not_fail_proves_nothing() {
+    let mut finite = RowKernel::elementwise("y[r, c] = select(x[r, c] < 0, 0, 1)", |row| {
+        row.x.iter().map(|x| if *x < 0.0 { 0.0 } else { 1.0 }).collect()
+    });
+    must_be(Outcome::Unproven, Gate::NonFinite, &mut finite, 3);
+    must_be(Outcome::Unproven, Gate::Shapes, &mut without_its_sum(), 3);
+    must_be(Outcome::Unproven, Gate::Fp32Sums, &mut without_its_sum(), 3);
+}
+
+#[test]
+fn a_hidden_sum_that_is_declared_passes_with_what_could_be_proved() {
+    let mut declared = without_its_sum()
+        .with(|spec| spec.hides_sums = Some("the sum is multiplied by 0".to_owned()));
+    let result = result(Gate::Fp32Sums, &mut declared, 1);
+    assert_eq!(result.outcome, Outcome::Pass, "{}", describe(&result));
+    let notes = result.notes.join("\n");
+    assert!(notes.contains("declared hidden, the sum is multiplied by 0"), "{notes}");
+    assert!(notes.contains("bf16 chain misses by 0.0 times the bound"), "{notes}");
+}
+
+#[test]
+fn a_kernel_with_neither_formula_nor_rule_has_nothing_to_check() {
+    let mut subject = f32_kernel("rows.sum", k::sum).with(|spec| spec.program = None);
+    must_be(Outcome::NotApplicable, Gate::Shapes, &mut subject, 1);
+}
+
+#[test]
+fn a_replacement_gives_the_bytes_of_what_it_replaces() {
+    let sum = || f32_kernel("rows.sum", k::sum);
+    let mut same = Replacement { kernel: sum(), replaced: sum() };
+    must_be(Outcome::Pass, Gate::Shapes, &mut same, 3);
+    let chain = f32_kernel("rows.sum", k::sum_chain);
+    must_fail(Gate::Shapes, Replacement { kernel: sum(), replaced: chain });
 }
 
 #[test]

@@ -8,41 +8,41 @@ use assay_num::Format;
 use assay_reference::{Arithmetic, Extent, Formula, Order, Root, Signature, Tensor};
 
 /// One row of a kernel's inputs; what the kernel has not is empty.
-pub struct Row<'a> {
-    pub x: &'a [f32],
-    pub w: &'a [f32],
-    pub b: &'a [f32],
+pub(crate) struct Row<'a> {
+    pub(crate) x: &'a [f32],
+    pub(crate) w: &'a [f32],
+    pub(crate) b: &'a [f32],
 }
 
 /// A kernel: one row in, one row of outputs out.
-pub type Compute = fn(&Row<'_>) -> Vec<f32>;
+pub(crate) type Compute = fn(&Row<'_>) -> Vec<f32>;
 
 /// The eps of every norm here.
-pub const EPS: f32 = 1e-6;
+pub(crate) const EPS: f32 = 1e-6;
 /// The threads a row is spread over.
-pub const THREADS: usize = 32;
+pub(crate) const THREADS: usize = 32;
 /// The tile of the columns.
-pub const TILE: i64 = 64;
+pub(crate) const TILE: i64 = 64;
 
 /// A kernel with its contract.
-pub struct RowKernel {
+pub(crate) struct RowKernel {
     spec: Spec,
     compute: Compute,
 }
 
 impl RowKernel {
     /// A kernel of a family, from fp32 to `output`, `"strided"` (its depth) over [`THREADS`].
-    pub fn new(family: &str, output: Format, compute: Compute) -> RowKernel {
+    pub(crate) fn new(family: &str, output: Format, compute: Compute) -> RowKernel {
         RowKernel { spec: spec(family, None, output), compute }
     }
 
     /// A kernel of a formula in `x` and `y`, elementwise.
-    pub fn elementwise(formula: &str, compute: Compute) -> RowKernel {
+    pub(crate) fn elementwise(formula: &str, compute: Compute) -> RowKernel {
         RowKernel { spec: spec("elementwise", Some(formula), Format::F32), compute }
     }
 
     /// The same kernel with its contract changed.
-    pub fn with(mut self, change: impl FnOnce(&mut Spec)) -> RowKernel {
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Spec)) -> RowKernel {
         change(&mut self.spec);
         self
     }
@@ -140,15 +140,35 @@ impl Subject for RowKernel {
     }
 }
 
+/// A kernel with the one it replaces.
+pub(crate) struct Replacement {
+    pub(crate) kernel: RowKernel,
+    pub(crate) replaced: RowKernel,
+}
+
+impl Subject for Replacement {
+    fn spec(&self) -> &Spec {
+        &self.kernel.spec
+    }
+
+    fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
+        self.kernel.run(request)
+    }
+
+    fn run_replaced(&mut self, request: &RunRequest<'_>) -> Option<Result<RunResult, RunError>> {
+        Some(self.replaced.run(request))
+    }
+}
+
 /// A top-k kernel: bf16 scores in, values and indices out.
-pub struct TopK {
+pub(crate) struct TopK {
     spec: Spec,
     choose: fn(&[f32], usize) -> Vec<usize>,
 }
 
 impl TopK {
     /// A kernel with NaN largest, zeros equal and ties to the lower index in its contract.
-    pub fn new(choose: fn(&[f32], usize) -> Vec<usize>) -> TopK {
+    pub(crate) fn new(choose: fn(&[f32], usize) -> Vec<usize>) -> TopK {
         let signature = Signature {
             dims: vec!["rows".to_owned(), "cols".to_owned(), "k".to_owned()],
             inputs: vec![tensor("x", Format::Bf16, &["rows", "cols"])],
