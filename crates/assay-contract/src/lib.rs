@@ -6,6 +6,7 @@
 //! only subjects and answers with a result; [`run`] takes kernels through gates and decides.
 
 mod bind;
+mod function;
 pub mod gates;
 mod kernel;
 mod launcher;
@@ -17,6 +18,7 @@ pub mod spec;
 pub mod subject;
 
 pub use bind::DeviceSubject;
+pub use function::FunctionKernel;
 pub use kernel::Kernel;
 pub use launcher::Launcher;
 pub use manifest::{Manifest, ManifestError, ManifestKernel, load_manifest, parse_manifest};

@@ -225,9 +225,9 @@ impl Tally {
         self.not_applicable = Some(reason.into());
     }
 
-    /// True if a case ran.
-    pub fn any(&self) -> bool {
-        self.cases > 0
+    /// True if a case ran and nothing was found.
+    pub fn all_pass(&self) -> bool {
+        self.cases > 0 && self.findings.is_empty()
     }
 
     /// True if a FAIL was seen.

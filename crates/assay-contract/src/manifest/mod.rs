@@ -43,6 +43,11 @@ impl ManifestKernel {
     pub fn new(spec: Spec) -> ManifestKernel {
         ManifestKernel { spec }
     }
+
+    /// The contract alone.
+    pub fn into_spec(self) -> Spec {
+        self.spec
+    }
 }
 
 impl Kernel for ManifestKernel {

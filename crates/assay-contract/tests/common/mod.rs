@@ -1,0 +1,147 @@
+//! A device that runs nothing, and row sums in Rust, correct and broken.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+
+use assay_contract::manifest::{EmbeddedFiles, parse_manifest};
+use assay_contract::spec::Spec;
+use assay_contract::subject::{RunRequest, RunResult};
+use assay_contract::{CheckOptions, FunctionKernel, Kernel, RunOutcome, Silent, run};
+use assay_device::{
+    Allocation, BufferId, Device, DeviceError, DeviceFacts, GuardDamage, Image, KernelFacts,
+    Launch, LaunchReport, ModuleId, Schedule, StreamId,
+};
+
+/// A device with facts and nothing else.
+pub struct NoDevice(DeviceFacts);
+
+impl NoDevice {
+    pub fn boxed() -> Box<dyn Device> {
+        Box::new(NoDevice(DeviceFacts {
+            name: "no device".to_owned(),
+            backend: "none".to_owned(),
+            architecture: "none".to_owned(),
+            driver: None,
+            multiprocessors: 1,
+            warp_size: 32,
+            max_threads_per_block: 1024,
+            max_block: [1024, 1024, 64],
+            max_grid: [1 << 31, 65_535, 65_535],
+            shared_per_block: 49_152,
+            shared_per_block_opt_in: 49_152,
+            registers_per_block: 65_536,
+            memory_bytes: 0,
+        }))
+    }
+}
+
+fn nothing<T>() -> Result<T, DeviceError> {
+    Err(DeviceError::Unsupported { what: "everything".to_owned() })
+}
+
+impl Device for NoDevice {
+    fn facts(&self) -> &DeviceFacts {
+        &self.0
+    }
+    fn load(&mut self, _: &Image) -> Result<ModuleId, DeviceError> {
+        nothing()
+    }
+    fn unload(&mut self, _: ModuleId) -> Result<(), DeviceError> {
+        nothing()
+    }
+    fn kernel_facts(&mut self, _: ModuleId, _: &str) -> Result<KernelFacts, DeviceError> {
+        nothing()
+    }
+    fn allocate(&mut self, _: &Allocation) -> Result<BufferId, DeviceError> {
+        nothing()
+    }
+    fn free(&mut self, _: BufferId) -> Result<(), DeviceError> {
+        nothing()
+    }
+    fn write(&mut self, _: BufferId, _: u64, _: &[u8]) -> Result<(), DeviceError> {
+        nothing()
+    }
+    fn read(&mut self, _: BufferId, _: u64, _: &mut [u8]) -> Result<(), DeviceError> {
+        nothing()
+    }
+    fn address(&self, _: BufferId) -> Result<u64, DeviceError> {
+        nothing()
+    }
+    fn guard_damage(&mut self, _: BufferId) -> Result<Option<GuardDamage>, DeviceError> {
+        nothing()
+    }
+    fn launch(&mut self, _: StreamId, _: &Launch<'_>) -> Result<LaunchReport, DeviceError> {
+        nothing()
+    }
+    fn synchronize(&mut self) -> Result<(), DeviceError> {
+        nothing()
+    }
+}
+
+/// The contract of a row sum called `name`, with more lines for its table.
+pub fn row_sum_spec(name: &str, more: &str) -> Spec {
+    let text = format!(
+        r#"schema = 1
+[module.none]
+ptx = "none.ptx"
+[kernel.{name}]
+module = "none"
+family = "rows.sum"
+dims.rows = {{ served = [1, 7] }}
+dims.cols = {{ served = [100, 257], tile = 64, step = 1, least = 1 }}
+args = [
+    {{ name = "x", role = "in", type = "f32", shape = ["rows", "cols"] }},
+    {{ name = "y", role = "out", type = "f32", shape = ["rows"] }},
+]
+launches = [{{ symbol = "none", grid = [1], block = [1], args = ["x", "y"] }}]
+{more}
+"#
+    );
+    let files = EmbeddedFiles(&[("none.ptx", b"")]);
+    let manifest = parse_manifest("test.toml", &text, &files);
+    let shown: Vec<String> = manifest.errors.iter().map(ToString::to_string).collect();
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+    manifest.kernels.into_iter().next().expect("one kernel is declared").into_spec()
+}
+
+/// Each row's sum: four chains over quarters of the row, added in the order given.
+pub fn sums(request: &RunRequest<'_>, reversed: bool) -> Vec<f32> {
+    let cols = request.dims["cols"] as usize;
+    let sum = |row: &[f64]| {
+        let quarters = row.chunks(cols.div_ceil(4));
+        let mut partials: Vec<f32> =
+            quarters.map(|part| part.iter().fold(0.0, |sum, x| sum + *x as f32)).collect();
+        if reversed {
+            partials.reverse();
+        }
+        partials.into_iter().fold(0.0, |sum, partial| sum + partial)
+    };
+    request.inputs.tensors["x"].chunks(cols).map(sum).collect()
+}
+
+pub fn result(y: &[f32]) -> RunResult {
+    let bytes = y.iter().flat_map(|value| value.to_le_bytes()).collect();
+    RunResult { outputs: BTreeMap::from([("y".to_owned(), bytes)]), ..RunResult::default() }
+}
+
+/// A row sum that is right.
+pub fn correct(name: &str, more: &str) -> FunctionKernel {
+    FunctionKernel::new(row_sum_spec(name, more), |request| Ok(result(&sums(request, false))))
+}
+
+/// A row sum whose partial sums arrive in the order in which blocks run.
+pub fn by_arrival(name: &str, more: &str) -> FunctionKernel {
+    FunctionKernel::new(row_sum_spec(name, more), |request| {
+        Ok(result(&sums(request, request.schedule == Schedule::Reversed)))
+    })
+}
+
+/// Runs kernels that need no device.
+pub fn check(kernels: &[&dyn Kernel], options: &CheckOptions) -> RunOutcome {
+    run::run(kernels, &|| Ok(NoDevice::boxed()), options, &Silent)
+}
+
+/// All gates, seed 1, one worker.
+pub fn options() -> CheckOptions {
+    CheckOptions { threads: 1, ..CheckOptions::default() }
+}
