@@ -20,7 +20,7 @@ use crate::buffer::{
 };
 use crate::check::check_launch;
 use crate::device::{Device, Image};
-use crate::error::{DeviceError, FaultKind, KernelFault};
+use crate::error::{DeviceError, FaultKind, KernelFault, Rejection};
 use crate::facts::{DeviceFacts, KernelFacts};
 use crate::handle::{BufferId, GraphId, ModuleId, StreamId};
 use crate::launch::{Argument, Launch, LaunchReport, Schedule};
@@ -425,25 +425,22 @@ impl Device for EmulatorDevice {
 }
 
 fn rejected(name: &str, error: assay_ptx::ParseError) -> DeviceError {
-    DeviceError::ModuleRejected {
+    DeviceError::ModuleRejected(Box::new(Rejection {
         image: name.to_string(),
         reason: error.message,
         log: String::new(),
         line: Some(error.line),
         source_line: Some(error.source_line),
         hint: error.hint,
-    }
+    }))
 }
 
 fn not_compiled(name: &str, reason: &str) -> DeviceError {
-    DeviceError::ModuleRejected {
+    DeviceError::ModuleRejected(Box::new(Rejection {
         image: name.to_string(),
         reason: reason.to_string(),
-        log: String::new(),
-        line: None,
-        source_line: None,
-        hint: None,
-    }
+        ..Rejection::default()
+    }))
 }
 
 /// The machine refused what this device had checked already.

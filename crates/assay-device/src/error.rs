@@ -41,21 +41,8 @@ pub enum DeviceError {
         hint: Option<String>,
     },
     /// The image does not parse, or does not suit the device.
-    #[error("{}", rejection(image, *line, reason, source_line.as_deref()))]
-    ModuleRejected {
-        /// The image's name: `row_sum.ptx`.
-        image: String,
-        /// What is wrong, in one line.
-        reason: String,
-        /// The compiler's whole log, or nothing.
-        log: String,
-        /// The line of the PTX that is wrong, from 1.
-        line: Option<u32>,
-        /// That line's text.
-        source_line: Option<String>,
-        /// What to do, where that is known.
-        hint: Option<String>,
-    },
+    #[error("{0}")]
+    ModuleRejected(Box<Rejection>),
     /// The module has no kernel of that name.
     #[error("the module has no kernel {symbol}")]
     KernelNotFound {
@@ -91,7 +78,7 @@ pub enum DeviceError {
         hint: String,
     },
     /// A read or write past a buffer's end. Nothing was copied.
-    #[error("bytes {offset} to {} lie outside a buffer of {bytes} bytes", offset.saturating_add(*length))]
+    #[error("{length} bytes from byte {offset} on do not lie in a buffer of {bytes} bytes")]
     OutOfRange {
         /// Bytes from the buffer's start.
         offset: u64,
@@ -145,15 +132,12 @@ impl DeviceError {
             | DeviceError::InvalidLaunch { hint, .. }
             | DeviceError::InvalidRequest { hint, .. }
             | DeviceError::Fault(KernelFault { hint: Some(hint), .. }) => Some(hint.clone()),
+            DeviceError::ModuleRejected(rejection) => rejection.hint(),
             DeviceError::NoSuchDevice { available, hint, .. } => {
                 hint.clone().or_else(|| Some(format!("available: {}", listing(available))))
             }
             DeviceError::KernelNotFound { available, .. } if !available.is_empty() => {
                 Some(format!("the module's kernels: {}", listing(available)))
-            }
-            DeviceError::ModuleRejected { hint: Some(hint), .. } => Some(hint.clone()),
-            DeviceError::ModuleRejected { log, .. } if !log.is_empty() => {
-                Some(format!("the compiler said: {}", log.trim()))
             }
             other => other.fixed_hint().map(str::to_string),
         }
@@ -193,6 +177,40 @@ impl DeviceError {
     }
 }
 
+/// Why an image was rejected.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Error)]
+#[error("{}", self.message())]
+pub struct Rejection {
+    /// The image's name: `row_sum.ptx`.
+    pub image: String,
+    /// What is wrong, in one line.
+    pub reason: String,
+    /// The compiler's whole log, or nothing.
+    pub log: String,
+    /// The line of the PTX that is wrong, from 1.
+    pub line: Option<u32>,
+    /// That line's text.
+    pub source_line: Option<String>,
+    /// What to do, where that is known.
+    pub hint: Option<String>,
+}
+
+impl Rejection {
+    fn message(&self) -> String {
+        let Rejection { image, reason, line, source_line, .. } = self;
+        let place = line.map_or_else(|| image.clone(), |line| format!("{image}:{line}"));
+        match source_line {
+            Some(text) => format!("{place}: {reason}\n  | {}", text.trim_end()),
+            None => format!("{place}: {reason}"),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let said = || format!("the compiler said: {}", self.log.trim());
+        self.hint.clone().or_else(|| (!self.log.trim().is_empty()).then(said))
+    }
+}
+
 /// What a kernel did wrong while it ran.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{}{description}", place.as_deref().map(|place| format!("{place}: ")).unwrap_or_default())]
@@ -227,12 +245,6 @@ pub enum FaultKind {
     Trap,
     /// Anything else.
     Other,
-}
-
-fn rejection(image: &str, line: Option<u32>, reason: &str, source_line: Option<&str>) -> String {
-    let place = line.map_or_else(|| image.to_string(), |line| format!("{image}:{line}"));
-    let source = source_line.map(|text| format!("\n  | {}", text.trim_end())).unwrap_or_default();
-    format!("{place}: {reason}{source}")
 }
 
 fn memory(requested: u64, available: Option<u64>) -> String {

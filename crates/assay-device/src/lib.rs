@@ -2,7 +2,7 @@
 //!
 //! | name for [`open`] | backend | what it is |
 //! |---|---|---|
-//! | `emulator`, `emulator:sm_90` | [`emulator`] | PTX on this computer's own cores, no GPU needed |
+//! | `emulator`, `emulator:sm_90` | [`emulator`] | PTX on this computer's cores, no GPU needed |
 //! | `cuda`, `cuda:1` | [`cuda`] | an NVIDIA GPU, its driver loaded when asked for |
 //!
 //! A missing driver, an old one, a GPU that is not there, a launch that cannot be, a kernel that
@@ -57,7 +57,7 @@ mod select;
 
 pub use buffer::{Allocation, GUARD_BYTES, GuardDamage, Side};
 pub use device::{Device, Image};
-pub use error::{DeviceError, FaultKind, KernelFault};
+pub use error::{DeviceError, FaultKind, KernelFault, Rejection};
 pub use facts::{DeviceFacts, KernelFacts};
 pub use handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
 pub use launch::{Argument, DEFAULT_INSTRUCTION_BUDGET, Launch, LaunchReport, Schedule};

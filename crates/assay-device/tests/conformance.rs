@@ -2,12 +2,14 @@
 //! GPU (`cargo test -p assay-device _gpu`).
 
 mod common;
+mod hardware;
 
 use assay_device::{
     Allocation, Argument, BufferId, Device, DeviceError, EventId, FaultKind, GUARD_BYTES, GraphId,
     Image, Launch, ModuleId, Side, StreamId, open,
 };
-use common::{buffer, fill, gpu, load, run, words, write_at};
+use common::{buffer, fill, load, run, words, write_at};
+use hardware::gpu;
 
 macro_rules! conformance {
     ($($name:ident)*) => {
@@ -269,9 +271,12 @@ fn a_missing_kernel_lists_the_others(device: &mut dyn Device) {
 fn a_syntax_error_is_rejected_with_its_line(device: &mut dyn Device) {
     let broken = KERNELS_BROKEN_AT_LINE_8;
     let error = device.load(&Image::ptx("broken.ptx", broken)).expect_err("rejected");
-    let DeviceError::ModuleRejected { line, source_line, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(*line, Some(8), "{error}");
-    assert!(source_line.as_deref().is_some_and(|text| text.contains("ad.u32")), "{error}");
+    let DeviceError::ModuleRejected(rejection) = &error else { panic!("{error:?}") };
+    assert_eq!(rejection.line, Some(8), "{error}");
+    assert!(
+        rejection.source_line.as_deref().is_some_and(|text| text.contains("ad.u32")),
+        "{error}"
+    );
     assert!(error.to_string().starts_with("broken.ptx:8: "), "{error}");
     for text in ["", "no PTX at all", ".version 7.0\0"] {
         let error = device.load(&Image::ptx("none.ptx", text)).expect_err("rejected");

@@ -1,12 +1,14 @@
 //! What only a GPU can show. Every test skips itself, and says so, where there is none.
 
 mod common;
+mod hardware;
 
 use std::path::Path;
 use std::process::Command;
 
 use assay_device::{Argument, Device, DeviceError, Image, Launch, StreamId, discover, open};
-use common::{KERNELS, buffer, fill, gpu, load, run, skip, words, write_at};
+use common::{KERNELS, buffer, fill, load, run, words, write_at};
+use hardware::{gpu, skip};
 
 const CLUSTERS: &str = "\
 .version 7.8

@@ -5,7 +5,7 @@
 use std::ffi::{CString, c_void};
 
 use crate::device::Image;
-use crate::error::DeviceError;
+use crate::error::{DeviceError, Rejection};
 
 /// An image in a form that the driver can read to its end.
 pub(super) enum Prepared {
@@ -50,14 +50,11 @@ impl Prepared {
 
 /// A rejection with nothing but a reason.
 pub(super) fn rejected(image: &Image, reason: &str) -> DeviceError {
-    DeviceError::ModuleRejected {
+    DeviceError::ModuleRejected(Box::new(Rejection {
         image: image.name().to_string(),
         reason: reason.to_string(),
-        log: String::new(),
-        line: None,
-        source_line: None,
-        hint: None,
-    }
+        ..Rejection::default()
+    }))
 }
 
 /// ELF64 for NVIDIA's machine (190), with every table and section inside the file.

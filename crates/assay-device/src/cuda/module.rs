@@ -10,7 +10,7 @@ use super::context::{Context, Stream};
 use super::image::{Prepared, rejected};
 use super::status;
 use crate::device::Image;
-use crate::error::DeviceError;
+use crate::error::{DeviceError, Rejection};
 use crate::facts::KernelFacts;
 use crate::launch::Launch;
 
@@ -129,7 +129,8 @@ fn refusal(context: &Context, image: &Image, code: i32, log: &str) -> DeviceErro
         _ => None,
     };
     let (image, log) = (image.name().to_string(), log.to_string());
-    DeviceError::ModuleRejected { image, reason, log, line, source_line, hint }
+    let rejection = Rejection { image, reason, log, line, source_line, hint };
+    DeviceError::ModuleRejected(Box::new(rejection))
 }
 
 /// The number in the log's first `line N`.

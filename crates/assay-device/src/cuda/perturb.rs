@@ -14,8 +14,9 @@ use crate::launch::Launch;
 /// Bytes that the memory traffic walks: more than most of a GPU's second-level cache.
 const TRAFFIC_BYTES: u64 = 64 << 20;
 
-/// Two kernels that end by themselves. `occupy` computes for a number of rounds and stores only one
-/// value among all, so that no compiler drops the rounds; `traffic` adds 1 to every word of its memory, round after round.
+/// Two kernels that end by themselves. `occupy` computes for a number of rounds and stores only
+/// one value among all, so that no compiler drops the rounds; `traffic` adds 1 to every word of
+/// its memory, round after round.
 const TEXT: &str = "\
 .version 7.0
 .target sm_75

@@ -1,0 +1,170 @@
+//! What only the emulator can show: the PTX line of every fault, and hangs that end.
+
+mod common;
+
+use assay_device::emulator::{EmulatorDevice, EmulatorOptions};
+use assay_device::{
+    Allocation, Device, DeviceError, FaultKind, Image, KernelFault, Launch, Schedule, Side,
+    StreamId,
+};
+use common::{buffer, fill, load, run, write_at};
+
+const HALF_A_BARRIER: &str = "\
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry half()
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 32;
+    @%p1 bra done;
+    bar.sync 1, 64;
+done:
+    ret;
+}
+";
+
+const CLUSTER_STORE: &str = "\
+.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry k()
+{
+    barrier.cluster.arrive.aligned;
+    ret;
+}
+";
+
+fn device() -> EmulatorDevice {
+    EmulatorDevice::new(EmulatorOptions::default())
+}
+
+fn fault(result: Result<(), DeviceError>) -> KernelFault {
+    match result {
+        Err(DeviceError::Fault(fault)) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_kernel_that_never_ends_runs_out_of_its_budget() {
+    let mut device = device();
+    let module = load(&mut device);
+    let launch = Launch { instruction_budget: 10_000, ..Launch::new(module, "forever") };
+    let fault = fault(run(&mut device, &launch).map(|_| ()));
+    assert_eq!((fault.kind, fault.lost_context), (FaultKind::Hang, false));
+    assert!(fault.description.contains("10000 warp instructions"), "{fault}");
+    let place = fault.place.unwrap_or_default();
+    assert!(place.starts_with("kernels.ptx:"), "{place}");
+}
+
+#[test]
+fn a_barrier_that_half_a_block_never_reaches_is_a_deadlock() {
+    let mut device = device();
+    let module = device.load(&Image::ptx("half.ptx", HALF_A_BARRIER)).expect("loads");
+    let launch = Launch { block: [64, 1, 1], ..Launch::new(module, "half") };
+    let fault = fault(run(&mut device, &launch).map(|_| ()));
+    assert_eq!(fault.kind, FaultKind::Deadlock, "{fault}");
+    assert!(fault.to_string().contains("11"), "the barrier's line: {fault}");
+}
+
+#[test]
+fn a_stray_write_names_line_thread_and_buffer() {
+    let mut device = device();
+    let module = load(&mut device);
+    let target = buffer(&mut device, 64);
+    let error = run(&mut device, &write_at(module, target, 64)).expect_err("faults");
+    let text = error.to_string();
+    assert!(text.starts_with("kernels.ptx:62: write_at: out-of-bounds write of 4 bytes"), "{text}");
+    assert!(text.contains("past the end"), "{text}");
+    assert!(text.ends_with("in block (0,0,0), thread (0,0,0)"), "{text}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("index")), "{error:?}");
+}
+
+#[test]
+fn a_write_into_the_bytes_before_a_misaligned_buffer_shows_in_the_guard() {
+    let mut device = device();
+    let module = load(&mut device);
+    let allocation = Allocation { misalign: 16, ..Allocation::new(64) };
+    let target = device.allocate(&allocation).expect("there is memory");
+    run(&mut device, &write_at(module, target, -8)).expect("the emulator lets it pass");
+    let damage = device.guard_damage(target).expect("looks").expect("finds");
+    assert_eq!(damage.side, Side::Before);
+    assert!((5..=8).contains(&damage.offset), "{damage}");
+    let fault = fault(run(&mut device, &write_at(module, target, -20)).map(|_| ()));
+    assert_eq!(fault.kind, FaultKind::OutOfBounds, "further out is nobody's memory");
+}
+
+#[test]
+fn an_opcode_that_is_not_emulated_is_unsupported_and_no_fault() {
+    let mut device = device();
+    let module = device.load(&Image::ptx("cluster.ptx", CLUSTER_STORE)).expect("loads");
+    let error = run(&mut device, &Launch::new(module, "k")).expect_err("unsupported");
+    assert!(error.is_unsupported(), "{error:?}");
+    assert!(error.to_string().contains("barrier.cluster.arrive"), "{error}");
+    assert!(error.to_string().contains("cluster.ptx:6"), "{error}");
+}
+
+#[test]
+fn clusters_are_unsupported() {
+    let mut device = device();
+    let module = load(&mut device);
+    let target = buffer(&mut device, 64);
+    let launch = Launch { grid: [2, 1, 1], cluster: [2, 1, 1], ..fill(module, target, 16, 0) };
+    let error = device.launch(StreamId::DEFAULT, &launch).expect_err("unsupported");
+    assert!(error.is_unsupported(), "{error:?}");
+}
+
+#[test]
+fn every_schedule_gives_a_sound_kernel_the_same_result() {
+    let mut device = device();
+    let module = load(&mut device);
+    let target = buffer(&mut device, 5000 * 4);
+    let mut seen = Vec::new();
+    for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(1)] {
+        let launch = Launch { schedule, ..fill(module, target, 5000, 3) };
+        let report = run(&mut device, &launch).expect("runs");
+        assert!(report.lane_operations > report.warp_instructions, "{report:?}");
+        seen.push(common::words(&mut device, target, 5000));
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]));
+    assert_eq!(seen[0][4999], 3 + 4999);
+}
+
+#[test]
+fn a_small_device_runs_out_and_recovers() {
+    let options = EmulatorOptions { memory_bytes: 1000, ..EmulatorOptions::default() };
+    let mut device = EmulatorDevice::new(options);
+    let first = device.allocate(&Allocation::new(600)).expect("fits");
+    assert_eq!(
+        device.allocate(&Allocation::new(600)),
+        Err(DeviceError::OutOfMemory { requested: 600, available: Some(400) })
+    );
+    device.free(first).expect("frees");
+    device.allocate(&Allocation::new(600)).expect("fits again");
+}
+
+#[test]
+fn a_binary_image_is_unsupported_and_says_why() {
+    let error = device().load(&Image::Cubin(vec![1, 2, 3])).expect_err("unsupported");
+    assert!(error.is_unsupported() && error.to_string().contains("PTX only"), "{error}");
+}
+
+#[test]
+fn a_graph_stops_at_the_first_fault() {
+    let mut device = device();
+    let module = load(&mut device);
+    let target = buffer(&mut device, 8);
+    device.begin_capture(StreamId::DEFAULT).expect("begins");
+    for launch in
+        [fill(module, target, 1, 5), write_at(module, target, 100), fill(module, target, 1, 6)]
+    {
+        device.launch(StreamId::DEFAULT, &launch).expect("captures");
+    }
+    let graph = device.end_capture(StreamId::DEFAULT).expect("ends");
+    let result = device.launch_graph(graph, StreamId::DEFAULT);
+    assert_eq!(fault(result).kind, FaultKind::OutOfBounds);
+    assert_eq!(common::words(&mut device, target, 1), [5], "the launch after it did not run");
+}
