@@ -92,7 +92,8 @@ fn share(elements: u32, bits: u32, ty: Type, threads: u32) -> Option<(usize, Typ
     };
     let total = elements * bits;
     let per_register = threads * register.bits();
-    (total > 0 && total.is_multiple_of(per_register)).then_some(((total / per_register) as usize, register))
+    (total > 0 && total.is_multiple_of(per_register))
+        .then_some(((total / per_register) as usize, register))
 }
 
 fn wgmma(opcode: &Opcode, shape: Shape, letter: u8) -> Option<(usize, Type)> {

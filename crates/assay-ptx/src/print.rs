@@ -123,9 +123,6 @@ impl<'m> Printer<'m> {
             put!(self, "\n.attribute({attribute})");
         }
         self.tuning(&function.tuning);
-        for pragma in &function.pragmas {
-            put!(self, "\n.pragma \"{pragma}\";");
-        }
     }
 
     fn tuning(&mut self, tuning: &Tuning) {

@@ -93,6 +93,9 @@ impl<'a> Parser<'a> {
         self.function_directives(&mut function)?;
         if self.cursor.accept(b';')? {
             function.kind = FunctionKind::Declaration;
+            if !function.pragmas.is_empty() {
+                return Err(self.error_at(name.position, "a declaration takes no `.pragma`"));
+            }
             return self.declare_function(name, function);
         }
         let has_body = self.cursor.token().is(b'{');

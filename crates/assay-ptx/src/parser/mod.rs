@@ -11,11 +11,11 @@ mod operand;
 mod statement;
 mod variable;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::decode::nearest;
 use crate::error::ParseError;
+use crate::hash::NameMap;
 use crate::lexer::{Kind, Token};
 use crate::module::{FunctionId, Linkage, Module, Position, Section, Symbol};
 use crate::opcode::Opcode;
@@ -54,8 +54,8 @@ pub fn parse(source: &str) -> std::result::Result<Module, ParseError> {
     let mut parser = Parser {
         cursor: Cursor::new(source)?,
         module: Module { address_size: 32, ..Module::default() },
-        symbols: HashMap::new(),
-        opcodes: HashMap::new(),
+        symbols: NameMap::default(),
+        opcodes: NameMap::default(),
     };
     parser.header()?;
     while parser.cursor.token().kind != Kind::End {
@@ -68,9 +68,9 @@ struct Parser<'a> {
     cursor: Cursor<'a>,
     module: Module,
     /// Globals and functions by name.
-    symbols: HashMap<&'a str, Symbol>,
+    symbols: NameMap<&'a str, Symbol>,
     /// The opcodes seen, by spelling.
-    opcodes: HashMap<&'a str, (Arc<Opcode>, &'static Row)>,
+    opcodes: NameMap<&'a str, (Arc<Opcode>, &'static Row)>,
 }
 
 impl<'a> Parser<'a> {

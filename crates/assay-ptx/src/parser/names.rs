@@ -1,7 +1,8 @@
 //! Names inside a function: nested scopes, register banks (`%r<8>`) and labels.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
 
+use crate::hash::{NameMap, NameSet};
 use crate::module::{Register, RegisterId, Symbol};
 use crate::types::Type;
 
@@ -26,9 +27,9 @@ enum Entry {
 
 #[derive(Default)]
 struct Scope<'a> {
-    entries: HashMap<&'a str, Entry>,
+    entries: NameMap<&'a str, Entry>,
     /// Prefix to type and count of `%r<8>`.
-    banks: HashMap<&'a str, (Type, u32)>,
+    banks: NameMap<&'a str, (Type, u32)>,
     /// Index into [`Names::label_scopes`].
     labels: usize,
 }
@@ -36,7 +37,7 @@ struct Scope<'a> {
 #[derive(Default)]
 struct LabelScope<'a> {
     parent: Option<usize>,
-    labels: HashMap<&'a str, u32>,
+    labels: NameMap<&'a str, u32>,
 }
 
 /// All names of one function.
@@ -44,8 +45,8 @@ pub(super) struct Names<'a> {
     scopes: Vec<Scope<'a>>,
     label_scopes: Vec<LabelScope<'a>>,
     /// Unique names already given, and the next suffix of those that were asked for again.
-    used: HashSet<String>,
-    suffixes: HashMap<String, u32>,
+    used: NameSet<Cow<'a, str>>,
+    suffixes: NameMap<&'a str, u32>,
     pub(super) registers: Vec<Register>,
 }
 
@@ -54,8 +55,8 @@ impl<'a> Names<'a> {
         Names {
             scopes: vec![Scope::default()],
             label_scopes: vec![LabelScope::default()],
-            used: HashSet::new(),
-            suffixes: HashMap::new(),
+            used: NameSet::default(),
+            suffixes: NameMap::default(),
             registers: Vec::new(),
         }
     }
@@ -67,7 +68,7 @@ impl<'a> Names<'a> {
 
     pub(super) fn open(&mut self) {
         let parent = Some(self.label_scope());
-        self.label_scopes.push(LabelScope { parent, labels: HashMap::new() });
+        self.label_scopes.push(LabelScope { parent, labels: NameMap::default() });
         let labels = self.label_scopes.len() - 1;
         self.scopes.push(Scope { labels, ..Scope::default() });
     }
@@ -82,15 +83,15 @@ impl<'a> Names<'a> {
     }
 
     /// A name that no other thing of the function has: the name itself, or with a suffix `$n`.
-    pub(super) fn unique(&mut self, name: &str) -> String {
-        if self.used.insert(name.to_string()) {
+    pub(super) fn unique(&mut self, name: &'a str) -> String {
+        if self.used.insert(Cow::Borrowed(name)) {
             return name.to_string();
         }
-        let next = self.suffixes.entry(name.to_string()).or_insert(0);
+        let next = self.suffixes.entry(name).or_insert(0);
         loop {
             *next += 1;
             let candidate = format!("{name}${next}");
-            if self.used.insert(candidate.clone()) {
+            if self.used.insert(Cow::Owned(candidate.clone())) {
                 return candidate;
             }
         }
@@ -179,7 +180,7 @@ impl<'a> Names<'a> {
 }
 
 /// The type of `%r3` when a bank `%r<n>` with n over 3 is declared.
-fn in_bank(banks: &HashMap<&str, (Type, u32)>, name: &str) -> Option<Type> {
+fn in_bank(banks: &NameMap<&str, (Type, u32)>, name: &str) -> Option<Type> {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     // `%r10` is in the bank `%r`; a prefix may itself end in a digit (`%r1<4>` has `%r12`).
     for start in name.len() - digits..name.len() {

@@ -10,6 +10,9 @@ use crate::types::Type;
 
 impl<'m> Printer<'m> {
     pub(super) fn body(&mut self, function: &'m Function) {
+        for pragma in &function.pragmas {
+            put!(self, "\t.pragma \"{pragma}\";\n");
+        }
         self.registers(function);
         for local in &function.locals {
             self.out.push('\t');
@@ -212,8 +215,8 @@ impl<'m> Printer<'m> {
     fn offset(&mut self, offset: i64) {
         match offset {
             0 => {}
-            1.. => put!(self, "+{offset}"),
-            _ => put!(self, "{offset}"),
+            // `+-4`, as NVIDIA's own compilers write it: ptxas does not take `-4`.
+            _ => put!(self, "+{offset}"),
         }
     }
 }
