@@ -6,6 +6,7 @@
 use crate::base::Base;
 use crate::call;
 use crate::fragment;
+use crate::modifier::Modifier;
 use crate::module::{
     Address, AddressBase, Function, Operand, Prototype, Register, RegisterId, Symbol, TargetList,
     Variable,
@@ -66,7 +67,7 @@ pub(crate) fn check(
             continue;
         }
         match check_form(context, opcode, form, operands) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return check_constants(opcode, operands),
             Err((index, complaint)) => {
                 if furthest.as_ref().is_none_or(|(other, _)| index > *other) {
                     furthest = Some((index, complaint));
@@ -75,6 +76,32 @@ pub(crate) fn check(
         }
     }
     Err(furthest.map_or_else(|| wrong_count(opcode, row, operands.len()), |(_, c)| c))
+}
+
+/// Checks constants that only some values make sense for.
+fn check_constants(opcode: &Opcode, operands: &[Operand]) -> Checked {
+    match (opcode.base, operands) {
+        (Base::CpAsync, [_, _, Operand::Immediate(bytes), ..]) => {
+            let fits = match bytes {
+                4 | 8 => !opcode.has(Modifier::Cg),
+                bytes => *bytes == 16,
+            };
+            let allowed = if opcode.has(Modifier::Cg) { "16" } else { "4, 8 or 16" };
+            complain_unless(fits, || format!("`cp.async` copies {allowed} bytes, not {bytes}"))
+        }
+        (Base::Ld | Base::Ldu | Base::St, _) => {
+            let bits = u32::from(opcode.vector) * opcode.ty().map_or(0, Type::bits);
+            complain_unless(bits <= 256, || format!("{bits} bits at once are over 256"))
+        }
+        (Base::Lop3, [_, _, _, _, Operand::Immediate(table), ..]) => {
+            complain_unless(*table < 256, || format!("the table {table} of `lop3` is over 255"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn complain_unless(holds: bool, message: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(Complaint::new(message())) }
 }
 
 fn slots<'f>(form: &'f [Slot], opcode: &'f Opcode) -> impl Iterator<Item = &'f Slot> {
@@ -205,6 +232,9 @@ impl Checker<'_> {
 
     fn value(&self, slot: &Slot, ty: Type, operand: &mut Operand) -> Checked {
         fit_float(ty, operand);
+        if slot.only_pair && !matches!(operand, Operand::Pair(..)) {
+            return Err(unexpected(operand, "a pair `a|p`"));
+        }
         match *operand {
             Operand::Register(id) => self.register(id, ty, slot.wider),
             Operand::Sink if slot.destination => Ok(()),

@@ -116,6 +116,8 @@ pub(crate) struct Slot {
     pub(crate) destination: bool,
     pub(crate) wider: bool,
     pub(crate) pair: bool,
+    /// The pair cannot be left out.
+    pub(crate) only_pair: bool,
     pub(crate) symbol: bool,
     pub(crate) special: bool,
     /// The slot exists only with this modifier.
@@ -131,6 +133,7 @@ impl Slot {
             destination: false,
             wider: false,
             pair: false,
+            only_pair: false,
             symbol: false,
             special: false,
             only_with: None,
@@ -325,8 +328,9 @@ fn read_slot(word: &str) -> Option<Slot> {
         slot.only_with = Some(modifier);
         return Some(slot);
     }
-    if let Some(name) = rest.strip_suffix("|p") {
+    if let Some((name, mark)) = rest.split_once('|') {
         slot.pair = true;
+        slot.only_pair = mark == "P";
         rest = name;
     }
     if let Some((name, count)) = rest.split_once('{') {
