@@ -19,6 +19,8 @@ pub mod module;
 pub mod opcode;
 mod parser;
 pub mod print;
+#[cfg(test)]
+mod row_tests;
 pub mod special;
 mod table;
 pub mod types;

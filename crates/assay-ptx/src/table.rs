@@ -56,6 +56,12 @@ impl ShapeRule {
         self.m == shape.m && self.k == shape.k && columns
     }
 
+    /// A shape that the rule allows.
+    #[cfg(test)]
+    pub(crate) fn example(self) -> Shape {
+        Shape { m: self.m, n: self.n.unwrap_or(8), k: self.k }
+    }
+
     fn read(word: &str) -> Option<ShapeRule> {
         if let Some((m, k)) = word.split_once("n*k") {
             let m = m.strip_prefix('m')?.parse().ok()?;
