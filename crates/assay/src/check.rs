@@ -136,7 +136,6 @@ fn run_here(
         return one_case(RunOutcome { kernels: vec![outcome], summary, exit }, arguments);
     }
     let progress = Progress::new(select(kernels, options).unit_count() as u64);
-    #[expect(clippy::result_large_err, reason = "devices are opened once per worker")]
     let devices = || assay_device::open(&arguments.device);
     let outcome = run(kernels, &devices, options, &progress);
     progress.finish();
@@ -208,6 +207,6 @@ fn write(report: &Report, arguments: &CheckArguments, console: Console) -> Resul
     }
     let device = (arguments.device != "emulator").then_some(arguments.device.as_str());
     let repro = Repro { device, manifests: &arguments.manifest };
-    console.out(&render::report(report, &repro));
+    console.out(&render::report(report, &repro, arguments.notes));
     Ok(())
 }

@@ -62,6 +62,9 @@ pub(crate) struct CheckArguments {
     /// Write every measurement as JSON to a file, or to stdout in place of the tables with `-`
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) json: Option<PathBuf>,
+    /// Print what each gate could show besides its verdict, and how it made its inputs
+    #[arg(long)]
+    pub(crate) notes: bool,
     /// Judge every kernel at every gate in a process of its own, as is always done on a GPU
     #[arg(long)]
     pub(crate) isolate: bool,

@@ -1,5 +1,6 @@
 //! A report as text: a table of kernels, a table of controls, every problem, and the summary.
 
+mod notes;
 mod problems;
 mod summary;
 mod tables;
@@ -10,13 +11,13 @@ pub(crate) use problems::Repro;
 use summary::summary_line;
 
 /// The whole report as a person reads it; its last line is the summary.
-pub(crate) fn report(report: &Report, repro: &Repro<'_>) -> String {
+pub(crate) fn report(report: &Report, repro: &Repro<'_>, with_notes: bool) -> String {
     let sections = [
         heading(report),
         tables::kernels(report),
         tables::controls(report),
         problems::problems(report, repro),
-        tables::notes(report),
+        if with_notes { notes::all(report) } else { notes::count(report) },
         summary_line(report),
     ];
     let shown = sections.into_iter().filter(|section| !section.is_empty());

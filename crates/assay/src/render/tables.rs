@@ -111,21 +111,3 @@ fn evidence(control: &KernelResult) -> String {
         finding.case.dims.iter().map(|(name, size)| format!("{name}={size}")).collect();
     format!("{} {}", dims.join(","), finding.case.fill)
 }
-
-/// What a reader should know besides the verdicts, each remark once with its kernels.
-pub(super) fn notes(report: &Report) -> String {
-    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
-    for kernel in report.kernels.iter().filter(|kernel| !is_control(kernel)) {
-        for result in &kernel.gates {
-            for note in &result.notes {
-                let name = format!("{} ({})", kernel.kernel, result.gate);
-                match notes.iter_mut().find(|(text, _)| text == note) {
-                    Some((_, names)) => names.push(name),
-                    None => notes.push((note, vec![name])),
-                }
-            }
-        }
-    }
-    let lines = notes.iter().map(|(note, names)| format!("note: {note}: {}", names.join(", ")));
-    lines.collect::<Vec<_>>().join("\n")
-}
