@@ -30,10 +30,13 @@ impl ParseError {
     pub(crate) fn at(source: &str, position: Position, message: String) -> ParseError {
         let index = (position.line as usize).saturating_sub(1);
         let line = source.lines().nth(index).unwrap_or("");
+        // Positions count bytes; people count characters.
+        let before = line.get(..(position.column as usize).saturating_sub(1));
+        let column = before.map_or(position.column, |text| text.chars().count() as u32 + 1);
         ParseError {
             message,
             line: position.line,
-            column: position.column,
+            column,
             source_line: line.chars().take(QUOTE_LIMIT).collect(),
             hint: None,
         }

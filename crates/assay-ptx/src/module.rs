@@ -1,9 +1,9 @@
 //! A parsed PTX module: the plain data that the parser makes and that everybody else reads.
 //!
-//! Every name is resolved: registers are [`RegisterId`]s into [`Function::registers`], variables and
-//! functions are [`Symbol`]s, labels are indices into [`Function::body`]. Nested `{ }` scopes are
-//! flattened; a name that a scope declares again gets a `$n` suffix, so that names in a function are
-//! unique and the printed text parses back to the same module.
+//! Every name is resolved: registers are [`RegisterId`]s into [`Function::registers`], variables
+//! and functions are [`Symbol`]s, labels are indices into [`Function::body`]. Nested `{ }` scopes
+//! are flattened; a name that a scope declares again gets a `$n` suffix, so that names in a
+//! function are unique and the printed text parses back to the same module.
 //!
 //! [`parse`](crate::parse) checks operands against the table of each opcode (see
 //! [`verify`](crate::verify)), so a module from the parser can be trusted by an interpreter.
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use crate::opcode::{Base, Opcode, StateSpace, Type};
 use crate::special::{Axis, SpecialRegister};
 
-/// A place in the PTX text. Both count from 1; columns count characters.
+/// A place in the PTX text. Both count from 1; columns count bytes, for PTX is
+/// ASCII text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Position {
     /// The line, from 1.
@@ -180,7 +181,8 @@ pub struct Function {
     pub pragmas: Vec<String>,
     /// The registers that the body uses, in order of first use.
     pub registers: Vec<Register>,
-    /// Variables declared inside: `.shared`, `.local`, `.param` (call arguments), `.global`, `.const`.
+    /// Variables declared inside: `.shared`, `.local`, `.param` (call arguments), `.global` and
+    /// `.const`.
     pub locals: Vec<Variable>,
     /// The instructions, in order. Falling off the end returns.
     pub body: Vec<Instruction>,
@@ -306,7 +308,7 @@ impl Variable {
     }
 }
 
-/// `.ptr` on a kernel parameter: what the pointer points at (ISA 5.1.6.1.2... `.param` attributes).
+/// `.ptr` on a kernel parameter: what the pointer points at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointerHint {
     /// The space pointed at; `None` is generic.

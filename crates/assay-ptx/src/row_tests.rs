@@ -53,9 +53,8 @@ fn spelling(row: &Row, random: &mut SplitMix64) -> String {
         parts.insert(at, part);
         at += 1;
     }
-    let mut text = row.base.name().to_string();
-    parts.iter().for_each(|part| text.push_str(&format!(".{part}")));
-    text
+    parts.insert(0, row.base.name().to_string());
+    parts.join(".")
 }
 
 fn register(ty: Type, random: &mut SplitMix64) -> String {

@@ -48,7 +48,8 @@ fn an_unknown_modifier_is_never_ignored() {
     assert_eq!(complaint("add.bfly.f32 %f1, %f2, %f3;").0, "`add` takes no `.bfly`");
     let (message, _) = complaint("add.ftz.f64 %fd1, %fd2, %fd3;");
     assert_eq!(message, "the parts of `add.ftz.f64` do not go together");
-    assert_eq!(complaint("add.rn.s32 %r1, %r2, %r3;").0, "the parts of `add.rn.s32` do not go together");
+    let (message, _) = complaint("add.rn.s32 %r1, %r2, %r3;");
+    assert_eq!(message, "the parts of `add.rn.s32` do not go together");
     assert!(complaint("add.sat.sat.f32 %f1, %f2, %f3;").0.contains("written twice"));
     assert!(complaint("add.rn.rz.f32 %f1, %f2, %f3;").0.contains("do not go together"));
 }
@@ -73,9 +74,19 @@ fn an_unknown_opcode_or_operation_gets_a_hint() {
 }
 
 #[test]
+fn the_caret_stands_under_the_place_behind_wide_characters() {
+    let error = rejected("/* \u{3b1}\u{3b2} */ mov.b32 %r1, !;");
+    let shown = error.to_string();
+    let lines: Vec<&str> = shown.lines().collect();
+    let under = lines[2].chars().position(|c| c == '^');
+    assert_eq!(under.and_then(|at| lines[1].chars().nth(at)), Some(';'));
+}
+
+#[test]
 fn an_unknown_directive_is_an_error() {
     let (message, hint) = complaint(".rge .b32 %x;");
-    assert_eq!((message.as_str(), hint.as_str()), ("unknown directive `.rge`", "did you mean `.reg`?"));
+    assert_eq!(message, "unknown directive `.rge`");
+    assert_eq!(hint, "did you mean `.reg`?");
     let error = parse(".version 8.0\n.target sm_80\n.entri k() { ret; }").unwrap_err();
     assert_eq!((error.line, error.column), (3, 1));
     assert_eq!(error.hint.as_deref(), Some("did you mean `.entry`?"));

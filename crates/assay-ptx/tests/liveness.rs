@@ -39,9 +39,7 @@ fn walk(
 ) -> Result<(), String> {
     let mut owner: HashMap<(Class, u32), RegisterId> = HashMap::new();
     let mut written = vec![false; function.registers.len()];
-    let slot = |id: RegisterId| {
-        (Class::of(function.register(id).ty), allocation.slots[id.index()])
-    };
+    let slot = |id: RegisterId| (Class::of(function.register(id).ty), allocation.slots[id.index()]);
     let mut block = 0;
     for _ in 0..200 {
         let Some(current) = graph.blocks.get(block) else { return Ok(()) };
@@ -68,7 +66,8 @@ fn walk(
             });
             if let Some(id) = lost {
                 let name = &function.register(id).name;
-                return Err(format!("line {}: {name} overwrites a source", instruction.position.line));
+                let line = instruction.position.line;
+                return Err(format!("line {line}: {name} overwrites a source"));
             }
         }
         if current.successors.is_empty() {
@@ -131,10 +130,11 @@ fn blocks_end_at_branches_and_start_at_labels() {
 
 #[test]
 fn a_chain_of_temporaries_needs_two_slots() {
-    let chain: Vec<String> =
-        (1..90).map(|n| format!("add.s32 %r{}, %r{n}, 1;", n + 1)).collect();
-    let chain = chain.join("
-");
+    let chain: Vec<String> = (1..90).map(|n| format!("add.s32 %r{}, %r{n}, 1;", n + 1)).collect();
+    let chain = chain.join(
+        "
+",
+    );
     let function = function(&format!("mov.b32 %r1, 0;\n{chain}ret;"));
     let (_, liveness, allocation) = allocate(&function);
     assert_eq!(allocation.count(Class::Bits32), 2);
