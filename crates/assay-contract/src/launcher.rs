@@ -9,8 +9,9 @@ use assay_device::{
 use assay_num::{Overflow, Rounding};
 use assay_reference::{Dims, Extent};
 
+use crate::layout::Layout;
 use crate::memory::Memory;
-use crate::spec::{ArgumentSpec, LaunchSpec, ModuleKind, ModuleRef, Role, Spec};
+use crate::spec::{ArgumentSpec, LaunchSpec, ModuleKind, ModuleRef, Role, Spec, shown};
 use crate::subject::{RunError, RunRequest, RunResult};
 
 /// A device with the modules loaded so far.
@@ -37,6 +38,7 @@ impl<'d> Launcher<'d> {
     /// [`RunError::Request`] for code that the device rejects, a missing symbol or arguments that
     /// do not fit; [`RunError::Unsupported`] for a kind of image that the device never runs.
     pub fn bind(&mut self, spec: &Spec) -> Result<(), RunError> {
+        self.check_memory(spec)?;
         let module = self.module(spec)?;
         for launch in &spec.launches {
             let place = |message: String| format!("{}: {message}", launch.source);
@@ -47,6 +49,27 @@ impl<'d> Launcher<'d> {
             if let Some(sizes) = facts.parameter_sizes {
                 check_parameters(spec, launch, &sizes)
                     .map_err(|message| RunError::request(place(message)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses shapes before anybody builds inputs for them that no memory holds.
+    fn check_memory(&self, spec: &Spec) -> Result<(), RunError> {
+        let available = self.device.facts().memory_bytes;
+        for dims in spec.served() {
+            let mut bytes = 0u64;
+            for argument in spec.arguments.iter().filter(|argument| argument.role.is_buffer()) {
+                bytes = bytes.saturating_add(Layout::of(argument, &dims)?.bytes as u64);
+            }
+            if bytes > available {
+                let (place, at) = (&spec.source, shown(&dims));
+                let message = format!(
+                    "{place}: the buffers take {bytes} bytes at {at}, the device's memory has \
+                     {available}"
+                );
+                let hint = Some("serve smaller sizes, or use a larger device".to_owned());
+                return Err(RunError::Request { message, hint });
             }
         }
         Ok(())

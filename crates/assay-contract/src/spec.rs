@@ -141,6 +141,12 @@ fn extend(shape: &Dims, name: &str, sizes: &[i64]) -> Vec<Dims> {
     sizes.iter().map(with).collect()
 }
 
+/// A shape for people: `cols=4096,rows=7`.
+pub(crate) fn shown(dims: &Dims) -> String {
+    let pairs: Vec<String> = dims.iter().map(|(name, size)| format!("{name}={size}")).collect();
+    pairs.join(",")
+}
+
 /// The compiled code a kernel's symbols are looked up in.
 #[derive(Debug, Clone)]
 pub struct ModuleRef {

@@ -4,7 +4,7 @@ use assay_reference::{Dims, Extent};
 
 use super::error::{ManifestError, nearest_hint};
 use super::reader::Table;
-use crate::spec::{ArgumentSpec, LaunchSpec, Role, Spec};
+use crate::spec::{ArgumentSpec, LaunchSpec, Role, Spec, shown};
 
 /// Checks arguments, shapes and launches against each other and at every served shape.
 pub(super) fn check_spec(table: &Table<'_>, spec: &Spec) -> Result<(), ManifestError> {
@@ -69,12 +69,6 @@ fn at_least(extent: &Extent, dims: &Dims, least: i64, spec: &Spec) -> Result<i64
         return Err((format!("`{extent}` gives {value} at {at}, below {least}"), None));
     }
     Ok(value)
-}
-
-/// A shape for people: `cols=4096,rows=7`.
-pub(crate) fn shown(dims: &Dims) -> String {
-    let pairs: Vec<String> = dims.iter().map(|(name, size)| format!("{name}={size}")).collect();
-    pairs.join(",")
 }
 
 fn check_launches(table: &Table<'_>, spec: &Spec) -> Result<(), ManifestError> {

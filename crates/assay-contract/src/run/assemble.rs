@@ -9,8 +9,9 @@ use crate::subject::RunError;
 
 /// One kernel's outcome from the results of its gates.
 pub(super) fn assemble(spec: &Spec, units: Vec<UnitResult>) -> KernelOutcome {
-    let seconds = units.iter().map(|unit| unit.seconds).sum();
-    let skipped = !units.is_empty() && units.iter().all(|unit| unit.skipped);
+    // Folded from +0.0: the sum of no numbers is -0.0.
+    let seconds = units.iter().fold(0.0, |sum, unit| sum + unit.seconds);
+    let skipped = units.iter().all(|unit| unit.skipped);
     let mut outcome = KernelOutcome {
         result: KernelResult {
             kernel: spec.name.clone(),
@@ -25,7 +26,10 @@ pub(super) fn assemble(spec: &Spec, units: Vec<UnitResult>) -> KernelOutcome {
     };
     if skipped {
         let only = spec.backends.join(", ");
-        outcome.result.error = Some(format!("skipped: the kernel runs only on {only}"));
+        outcome.result.error = Some(match units.len() {
+            0 => "skipped: no gate that was asked for is one of the kernel's".to_owned(),
+            _ => format!("skipped: the kernel runs only on {only}"),
+        });
         return outcome;
     }
     for unit in units {

@@ -1,0 +1,64 @@
+//! The built-in suite's first slice on the emulator, from its manifests to the exit code: row sum
+//! and every control planted for it.
+
+use std::path::Path;
+
+use assay_contract::spec::Spec;
+use assay_contract::{
+    CheckOptions, Kernel, ManifestKernel, RunOutcome, Silent, load_manifest, run,
+};
+use assay_record::ExitCode;
+
+fn load(file: &str) -> Vec<ManifestKernel> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/cuda").join(file);
+    let manifest = load_manifest(&path);
+    assert_eq!(manifest.errors, []);
+    manifest.kernels
+}
+
+/// Row sum and its controls.
+fn row_sum() -> Vec<ManifestKernel> {
+    let all = load("suite.toml").into_iter().chain(load("controls.toml"));
+    let concerns = |spec: &Spec| {
+        spec.name == "row_sum_f32" || spec.control_of.as_deref() == Some("row_sum_f32")
+    };
+    all.filter(|kernel| concerns(kernel.spec())).collect()
+}
+
+fn check(kernels: &[ManifestKernel], options: &CheckOptions) -> RunOutcome {
+    let kernels: Vec<&dyn Kernel> = kernels.iter().map(|kernel| kernel as &dyn Kernel).collect();
+    run::run(&kernels, &|| assay_device::open("emulator"), options, &Silent)
+}
+
+/// What went otherwise than it should, for a failing test to print.
+fn problems(run: &RunOutcome) -> String {
+    let outcomes = run.kernels.iter().filter(|outcome| outcome.exit != ExitCode::Holds);
+    let shown = outcomes.map(|outcome| format!("{:#?}\n", outcome.result));
+    shown.collect()
+}
+
+#[test]
+fn row_sum_passes_every_gate_and_every_control_is_red() {
+    let kernels = row_sum();
+    assert!(kernels.len() > 5, "row sum has controls");
+    let run = check(&kernels, &CheckOptions::default());
+    assert_eq!(run.exit, ExitCode::Holds, "{}", problems(&run));
+    assert_eq!((run.summary.passing, run.summary.kernels), (1, 1));
+    assert_eq!(run.summary.controls_red as usize, kernels.len() - 1);
+}
+
+#[test]
+fn every_control_replaced_by_the_correct_kernel_fails_the_run() {
+    let correct = row_sum().into_iter().find(|kernel| !kernel.spec().is_control());
+    let correct = correct.expect("row sum is in the suite").into_spec();
+    for control in row_sum() {
+        let control = control.into_spec();
+        let Some(gate) = control.control_for else { continue };
+        let (name, module) = (control.name.clone(), correct.module.clone());
+        let green = Spec { module, launches: correct.launches.clone(), ..control };
+        let options = CheckOptions { gates: vec![gate], ..CheckOptions::default() };
+        let run = check(&[ManifestKernel::new(green)], &options);
+        assert_eq!(run.exit, ExitCode::Problems, "{name} stayed red with correct code");
+        assert_eq!((run.summary.controls_red, run.summary.controls), (0, 1), "{name}");
+    }
+}
