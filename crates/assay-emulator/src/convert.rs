@@ -368,6 +368,7 @@ fn eight_bit_magnitude(exact: Exact, fraction_bits: i32) -> u64 {
 }
 
 lanes! {
+    once:
     /// Any conversion between registers of 32 bits or fewer
     Convert32To32([parameters] a: u32) -> u32 {
         convert(Conversion::unpack(parameters.immediate), u64::from(a)) as u32
@@ -407,6 +408,9 @@ lanes! {
         high << to | low
     }
 
+}
+
+lanes! {
     /// `cvt.rn.bf16x2.f32`
     PackBf16x2(a: f32, b: f32) -> u32 {
         u32::from(f32_to_bf16(a)) << 16 | u32::from(f32_to_bf16(b))

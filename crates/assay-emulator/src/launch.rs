@@ -258,7 +258,6 @@ fn plan(
         rows: function.rows,
         predicates: function.predicates,
         local_bytes: function.local_bytes,
-        calls: function.calls,
         static_shared,
         shared_bytes,
         dynamic_shared: config.shared_bytes,

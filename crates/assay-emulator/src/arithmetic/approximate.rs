@@ -164,6 +164,10 @@ lanes! {
         let a = a.get();
         T::make(place(parameters, exp2(f64::from(a)), Bound::Ulps(2.0), 6, key(a)))
     }
+}
+
+lanes! {
+    once:
     /// `lg2.approx.f32`: 2^-22, absolute on (0.5, 2), else relative
     Logarithm<T: Single>([parameters] a: T) -> T {
         let a = a.get();

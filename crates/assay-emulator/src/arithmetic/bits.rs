@@ -82,6 +82,8 @@ lanes! {
     Logic3Xor(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
     /// `bfi.b32`; position and length in `c`, packed by [`pack_field`]
     InsertField32(a: u32, b: u32, c: u32) -> u32 { insert_field(a, b, c & 0xff, c >> 8) }
+    /// `bfi.b64`, likewise
+    InsertField64(a: u64, b: u64, c: u32) -> u64 { insert_field64(a, b, c & 0xff, c >> 8) }
     /// `shf.l.clamp`
     FunnelLeftClamp(a: u32, b: u32, c: u32) -> u32 { funnel_left(a, b, c.min(32)) }
     /// `shf.l.wrap`
@@ -92,6 +94,10 @@ lanes! {
     FunnelRightWrap(a: u32, b: u32, c: u32) -> u32 { funnel_right(a, b, c & 31) }
     /// `prmt`, default mode
     Permute(a: u32, b: u32, c: u32) -> u32 { permute(a, b, c) }
+}
+
+lanes! {
+    once:
     /// `prmt` with a mode: 1 f4e, 2 b4e, 3 rc8, 4 ecl, 5 ecr, 6 rc16
     PermuteMode([parameters] a: u32, b: u32, c: u32) -> u32 {
         permute(a, b, selector(parameters.flags, c & 3))
@@ -112,20 +118,6 @@ lanes! {
     ExtractField<T: Integer>(a: T, b: u32, c: u32) -> T { extract_field(a, b & 0xff, c & 0xff) }
     /// The two sources of a bit field's position and length in one word, for `bfi`
     PackField(a: u32, b: u32) -> u32 { pack_field(a, b) }
-}
-
-/// `bfi.b64` needs four operands, two of them 64-bit: position and length come packed.
-pub(crate) struct InsertField64;
-
-impl crate::execute::frame::Lane for InsertField64 {
-    type A = u64;
-    type B = u64;
-    type C = u32;
-    type D = u64;
-    #[inline(always)]
-    fn lane<const WIDE: bool>(_: crate::execute::frame::Parameters, a: u64, b: u64, c: u32) -> u64 {
-        insert_field64(a, b, c & 0xff, c >> 8)
-    }
 }
 
 /// Position and length, a byte each, in one word.

@@ -20,9 +20,12 @@ pub(crate) fn flush(x: f32) -> f32 {
 }
 
 /// Any NaN to the canonical one.
+///
+/// The test is on the bits: LLVM takes `if x.is_nan() { some NaN } else { x }` for `x`.
 #[inline(always)]
 pub(crate) fn canonical(x: f32) -> f32 {
-    if x.is_nan() { CANONICAL_NAN } else { x }
+    let bits = x.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff_ffff } else { bits })
 }
 
 /// `.sat`: to [0, 1]; NaN and -0 give +0.
@@ -157,6 +160,10 @@ lanes! {
     /// `min.NaN.f32`
     MinimumNanF32<T: Single>(a: T, b: T) -> T { T::make(minimum_nan(a.get(), b.get())) }
 
+}
+
+lanes! {
+    once:
     /// `add.f32` with any rounding, `.ftz`, `.sat`
     SlowAddF32([parameters] a: f32, b: f32) -> f32 {
         slow(parameters.flags, [a, b, 1.0], |a, b, _, mode| soft::F32.add(a, b, mode))
@@ -200,6 +207,9 @@ lanes! {
         test(parameters.immediate, a.is_nan(), a.is_infinite(), a.is_normal(), a == 0.0)
     }
 
+}
+
+lanes! {
     /// `add.f64`
     AddF64(a: f64, b: f64) -> f64 { a + b }
     /// `sub.f64`
@@ -224,6 +234,10 @@ lanes! {
     MaximumF64(a: f64, b: f64) -> f64 { maximum64(a, b) }
     /// `min.f64`
     MinimumF64(a: f64, b: f64) -> f64 { -maximum64(-a, -b) }
+}
+
+lanes! {
+    once:
     /// `copysign.f64`
     CopySignF64(a: f64, b: f64) -> f64 { b.copysign(a) }
     /// `testp.f64`

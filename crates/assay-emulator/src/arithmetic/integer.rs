@@ -173,6 +173,10 @@ lanes! {
     /// `mad.wide.s32`
     WideAddS32(a: i32, b: i32, c: i64) -> i64 { (i64::from(a) * i64::from(b)).wrapping_add(c) }
 
+}
+
+lanes! {
+    once:
     /// `mul24.lo.u32`
     Low24U(a: u32, b: u32) -> u32 { product24(a, b) as u32 }
     /// `mul24.lo.s32`
@@ -217,6 +221,7 @@ fn halves(a: u32, b: u32, function: impl Fn(u16, u16) -> u16) -> u32 {
 }
 
 lanes! {
+    once:
     /// `add.{u,s}16x2`
     AddX2(a: u32, b: u32) -> u32 { halves(a, b, u16::wrapping_add) }
     /// `min.u16x2`
@@ -236,6 +241,9 @@ lanes! {
         halves(a, b, |a, b| (a as i16).max(b as i16).max(0) as u16)
     }
 
+}
+
+lanes! {
     /// `dp4a.u32.u32`
     Dot4UU(a: u32, b: u32, c: u32) -> u32 { dot4(a, b, c, false, false) }
     /// `dp4a.u32.s32`

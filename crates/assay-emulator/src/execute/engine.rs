@@ -26,8 +26,6 @@ const REVERSED_TURN: u64 = 2_000;
 pub(crate) enum Flow {
     /// Goes on behind it.
     Next,
-    /// Goes on at the group's program counter, which has been set.
-    Jump,
     /// The group has been put away; another is picked.
     Reschedule,
 }
@@ -79,7 +77,6 @@ pub(crate) struct Launch {
     pub(crate) rows: u32,
     pub(crate) predicates: u32,
     pub(crate) local_bytes: u32,
-    pub(crate) calls: bool,
     pub(crate) static_shared: u32,
     /// All of the block's shared memory.
     pub(crate) shared_bytes: u32,
@@ -99,7 +96,8 @@ pub(crate) struct Engine<'m, O> {
     pub(crate) memory: &'m mut Memory,
     pub(crate) program: &'m Inner,
     pub(crate) launch: Launch,
-    pub(crate) constants: Vec<Row>,
+    /// What the frame points at.
+    _constants: Vec<Row>,
     pub(crate) observer: O,
     pub(crate) chooser: Chooser,
     pub(crate) frame: Frame,
@@ -152,7 +150,7 @@ impl<'m, O: Observer> Engine<'m, O> {
             memory,
             program,
             launch,
-            constants,
+            _constants: constants,
             observer,
             chooser,
             frame,
@@ -261,14 +259,6 @@ impl<'m, O: Observer> Engine<'m, O> {
                     self.group.pc = pc;
                     match self.effect(effect, op, active)? {
                         Flow::Next => pc += 1,
-                        Flow::Jump => {
-                            self.account(pc + 1 - start);
-                            pc = self.group.pc;
-                            start = pc;
-                            if self.diverged || self.slice <= 0 {
-                                return Ok(true);
-                            }
-                        }
                         Flow::Reschedule => {
                             self.account(pc + 1 - start);
                             return Ok(false);

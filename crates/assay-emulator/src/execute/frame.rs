@@ -321,6 +321,8 @@ pub(crate) trait Lane {
     type C: Element;
     /// The result.
     type D: Element;
+    /// The function that runs this on all lanes, compiled for the host.
+    fn function(wide: bool) -> Compute;
     /// Computes one lane. `WIDE` says that the caller is compiled for AVX2 and FMA.
     fn lane<const WIDE: bool>(
         parameters: Parameters,
@@ -368,13 +370,18 @@ unsafe fn run_wide<L: Lane>(frame: &mut Frame, operands: &Operands, mask: u32) {
     unsafe { drive::<L, true>(frame, operands, mask) }
 }
 
-/// The function that runs a lane function, compiled for the host.
-pub(crate) fn compute<L: Lane>(wide: bool) -> Compute {
+/// The function that runs a lane function, compiled once more for hosts with AVX2.
+pub(crate) fn twice<L: Lane>(wide: bool) -> Compute {
     #[cfg(target_arch = "x86_64")]
     if wide {
         return run_wide::<L>;
     }
     let _ = wide;
+    run_plain::<L>
+}
+
+/// The function that runs a rare or slow lane function, compiled once for all hosts.
+pub(crate) fn once<L: Lane>(_wide: bool) -> Compute {
     run_plain::<L>
 }
 
@@ -395,9 +402,11 @@ pub(crate) fn host_is_wide() -> bool {
 }
 
 /// Declares lane functions: `Name(a: A, b: B) -> D { ... }`, or `Name<T: Bound>(...)` for a family
-/// over a type. `Name([parameters] a: A)` also sees the [`Parameters`].
+/// over a type. `Name([parameters] a: A)` also sees the [`Parameters`]. After `once:` they are
+/// compiled once, which keeps rare ones from filling the binary.
 macro_rules! lanes {
-    ($($(#[$meta:meta])* $name:ident $(<$t:ident: $bound:path>)?
+    (once: $($rest:tt)*) => { $crate::execute::frame::lanes!(@with once $($rest)*); };
+    (@with $how:ident $($(#[$meta:meta])* $name:ident $(<$t:ident: $bound:path>)?
         ($([$param:ident])? $a:ident: $ta:ty $(, $b:ident: $tb:ty $(, $c:ident: $tc:ty)?)?)
         -> $td:ty $body:block)*) => {
         $(
@@ -408,6 +417,9 @@ macro_rules! lanes {
                 type B = $crate::execute::frame::lanes!(@type $($tb)?);
                 type C = $crate::execute::frame::lanes!(@type $($($tc)?)?);
                 type D = $td;
+                fn function(wide: bool) -> $crate::execute::frame::Compute {
+                    $crate::execute::frame::$how::<Self>(wide)
+                }
                 #[inline(always)]
                 fn lane<const WIDE: bool>(
                     parameters: $crate::execute::frame::Parameters,
@@ -425,6 +437,7 @@ macro_rules! lanes {
     };
     (@type) => { () };
     (@type $ty:ty) => { $ty };
+    ($($all:tt)*) => { $crate::execute::frame::lanes!(@with twice $($all)*); };
 }
 pub(crate) use lanes;
 

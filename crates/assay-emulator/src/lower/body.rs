@@ -1,16 +1,17 @@
 //! Lowers one function: registers to slots, operands to slots, instructions to ops.
 
+use assay_ptx::control_flow::Graph;
+use assay_ptx::liveness::{Allocation, Class, Liveness};
 use assay_ptx::module::{
     Address, AddressBase, Function as Source, Instruction, Operand, RegisterId, Symbol,
 };
-use assay_ptx::opcode::{Base, Type};
+use assay_ptx::opcode::Base;
 
 use super::layout::{Home, parameters};
 use super::{Context, arithmetic, control, convert, float, memory, warp};
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
     ALWAYS, CONSTANT, Compute, DISCARDED, FIRST_PREDICATE, Lane, Operands, PredicateSlot, Slot,
-    compute,
 };
 use crate::program::{Action, Code, Constant, Function, Op, Place, Resources};
 
@@ -66,16 +67,40 @@ impl<'c, 'm> Body<'c, 'm> {
         body.finish(entry)
     }
 
+    /// Gives every register a slot; registers that are never needed at once share one.
+    ///
+    /// Slots of different widths are never shared: a lane's place inside a slot depends on the
+    /// width, and lanes that wait elsewhere keep theirs.
     fn assign_slots(&mut self) {
-        for register in &self.source.registers {
-            let slot = if register.ty == Type::Pred {
-                self.next_predicate += 1;
-                u32::from(self.next_predicate - 1)
-            } else {
-                self.next_row += register.ty.bits().div_ceil(32);
-                self.next_row - register.ty.bits().div_ceil(32)
+        let graph = Graph::of(self.source);
+        let allocation = Allocation::of(self.source, &Liveness::of(self.source, &graph));
+        // Contraction reads a product's operands later than the product did.
+        let shared = self.context.contract.is_none();
+        let mut starts = [0; Class::ALL.len()];
+        for class in Class::ALL {
+            let first =
+                if class == Class::Predicate { self.next_predicate.into() } else { self.next_row };
+            starts[class as usize] = first;
+            let slots = if shared { allocation.count(class) } else { count_of(self.source, class) };
+            match class {
+                Class::Predicate => self.next_predicate += slots as PredicateSlot,
+                Class::Bits16 | Class::Bits32 => self.next_row += slots,
+                Class::Bits64 => self.next_row += 2 * slots,
+                Class::Bits128 => self.next_row += 4 * slots,
+            }
+        }
+        let mut seen = [0; Class::ALL.len()];
+        for (number, register) in self.source.registers.iter().enumerate() {
+            let class = Class::of(register.ty);
+            let own = &mut seen[class as usize];
+            let slot = if shared { allocation.slots[number] } else { *own };
+            *own += 1;
+            let rows = match class {
+                Class::Bits64 => 2,
+                Class::Bits128 => 4,
+                _ => 1,
             };
-            self.slots.push(slot);
+            self.slots.push(starts[class as usize] + rows * slot);
         }
         self.most_rows = self.next_row;
     }
@@ -211,7 +236,7 @@ impl<'c, 'm> Body<'c, 'm> {
 
     /// The function of a lane function, for the host.
     pub(crate) fn pick<L: Lane>(&self) -> Compute {
-        compute::<L>(self.context.wide)
+        L::function(self.context.wide)
     }
 
     pub(crate) fn register(&self, id: RegisterId) -> Slot {
@@ -437,6 +462,11 @@ impl<'c, 'm> Body<'c, 'm> {
     }
 }
 
+/// How many registers of a class a function has.
+fn count_of(source: &Source, class: Class) -> u32 {
+    source.registers.iter().filter(|register| Class::of(register.ty) == class).count() as u32
+}
+
 /// A lowered address.
 #[derive(Clone, Copy)]
 pub(crate) struct Addressed {
@@ -494,18 +524,24 @@ pub(crate) fn relocate(code: &mut Code, function: usize, rows: u32, predicates: 
                 lists.push(list);
                 // The list index shares a field with a slot and must stay.
                 let kept = operands.c;
-                [&mut operands.d, &mut operands.a, &mut operands.b].map(slot);
+                [&mut operands.d, &mut operands.a, &mut operands.b].into_iter().for_each(slot);
                 operands.c = kept;
             } else {
-                [&mut operands.d, &mut operands.a, &mut operands.b, &mut operands.c].map(slot);
+                [&mut operands.d, &mut operands.a, &mut operands.b, &mut operands.c]
+                    .into_iter()
+                    .for_each(slot);
             }
             if effect == Effect::Call {
                 calls.push(operands.immediate as usize);
             }
         } else {
-            [&mut operands.d, &mut operands.a, &mut operands.b, &mut operands.c].map(slot);
+            [&mut operands.d, &mut operands.a, &mut operands.b, &mut operands.c]
+                .into_iter()
+                .for_each(slot);
         }
-        [&mut operands.p, &mut operands.q, &mut operands.r, &mut op.guard].map(predicate);
+        [&mut operands.p, &mut operands.q, &mut operands.r, &mut op.guard]
+            .into_iter()
+            .for_each(predicate);
     }
     for list in lists {
         code.lists[list].iter_mut().for_each(slot);
