@@ -9,7 +9,7 @@ use assay_device::{
     Image, Launch, ModuleId, Side, StreamId, open,
 };
 use common::{buffer, fill, load, run, words, write_at};
-use hardware::gpu;
+use hardware::{alone, gpu};
 
 macro_rules! conformance {
     ($($name:ident)*) => {
@@ -23,9 +23,14 @@ macro_rules! conformance {
         mod cuda_gpu {
             $(#[test]
             fn $name() {
-                if let Some(mut device) = super::gpu(concat!("cuda_gpu::", stringify!($name))) {
-                    super::$name(&mut *device);
+                let test = concat!("cuda_gpu::", stringify!($name));
+                if super::gpu(test).is_none() {
+                    return;
                 }
+                super::alone(test, || {
+                    let mut device = super::gpu(test).expect("the GPU opens again");
+                    super::$name(&mut *device);
+                });
             })*
         }
     };

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use assay_device::{Argument, Device, DeviceError, Image, Launch, StreamId, discover, open};
 use common::{KERNELS, buffer, fill, load, run, words, write_at};
-use hardware::{gpu, skip};
+use hardware::{alone, gpu, skip};
 
 const CLUSTERS: &str = "\
 .version 7.8
@@ -41,22 +41,18 @@ fn discovery_agrees_with_the_opened_device_gpu() {
 }
 
 #[test]
-fn a_device_that_dies_takes_no_other_with_it_gpu() {
-    let test = "a_device_that_dies_takes_no_other_with_it_gpu";
-    let Some(mut dying) = gpu(test) else { return };
-    let mut other = gpu(test).expect("the GPU opens twice");
-    let (module, target) = (load(&mut *dying), buffer(&mut *dying, 64));
-    let (other_module, kept) = (load(&mut *other), buffer(&mut *other, 64));
-    let wild = write_at(module, target, -(1 << 40));
-    let error = run(&mut *dying, &wild).expect_err("faults");
-    assert!(error.poisons_device(), "{error:?}");
-    run(&mut *other, &fill(other_module, kept, 16, 3)).expect("the other lives");
-    assert_eq!(words(&mut *other, kept, 16)[15], 18);
-    drop(dying);
-    run(&mut *other, &fill(other_module, kept, 16, 4)).expect("and goes on living");
-    let mut fresh = gpu(test).expect("the GPU opens again");
-    let (module, target) = (load(&mut *fresh), buffer(&mut *fresh, 64));
-    run(&mut *fresh, &fill(module, target, 16, 5)).expect("and works");
+fn a_process_whose_device_dies_takes_no_other_process_with_it_gpu() {
+    let test = "a_process_whose_device_dies_takes_no_other_process_with_it_gpu";
+    let Some(mut device) = gpu(test) else { return };
+    alone(test, || {
+        let mut dying = gpu(test).expect("the GPU opens in a second process");
+        let (module, target) = (load(&mut *dying), buffer(&mut *dying, 64));
+        let error = run(&mut *dying, &write_at(module, target, -(1 << 40))).expect_err("faults");
+        assert!(error.poisons_device(), "{error:?}");
+    });
+    let (module, target) = (load(&mut *device), buffer(&mut *device, 64));
+    run(&mut *device, &fill(module, target, 16, 3)).expect("this process goes on");
+    assert_eq!(words(&mut *device, target, 16)[15], 18);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! (`libcuda.so.1`, `nvcuda.dll`); PTX is compiled by the driver's own compiler, whose log becomes
 //! part of [`DeviceError::ModuleRejected`].
 //!
-//! Each [`CudaDevice`] has a context of its own, so that one that dies takes no other with it.
+//! Each [`CudaDevice`] has a context of its own. A kernel that faults ends every context that its
+//! process has on that GPU, so only a process of its own contains one.
 //! After a fault that kills the context every call answers [`DeviceError::Lost`]. A kernel that
 //! never ends blocks the call that waits for it: run it in a process that can be ended.
 //!

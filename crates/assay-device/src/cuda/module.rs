@@ -162,6 +162,9 @@ impl Kernel {
             symbol: symbol.to_string(),
             available: module.kernels(),
         };
+        if symbol.is_empty() {
+            return Err(missing());
+        }
         let name = CString::new(symbol).map_err(|_| missing())?;
         let mut handle = 0;
         let code = module.context.raw(|f| {

@@ -1,6 +1,7 @@
 //! Opens the GPU, or says why a test did not run.
 
 use std::io::Write as _;
+use std::process::Command;
 
 use assay_device::{Device, DeviceError, open};
 
@@ -27,4 +28,22 @@ pub(crate) fn gpu(test: &str) -> Option<Box<dyn Device>> {
 pub(crate) fn skip(test: &str, reason: &str) {
     let line = format!("SKIPPED {test}: {reason}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Set to the name of the one test that a child process runs.
+const ALONE: &str = "ASSAY_TEST_ALONE";
+
+/// Runs `body` in a process of its own, because a kernel that faults on a GPU ends every context
+/// that its process has there. `test` is the test's full name.
+pub(crate) fn alone(test: &str, body: impl FnOnce()) {
+    if std::env::var(ALONE).is_ok_and(|name| name == test) {
+        return body();
+    }
+    let program = std::env::current_exe().expect("a test knows its own program");
+    let mut child = Command::new(program);
+    child.args(["--exact", test, "--nocapture"]).env(ALONE, test);
+    let output = child.output().expect("the test starts again");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let ran = String::from_utf8_lossy(&output.stdout).contains("1 passed");
+    assert!(output.status.success() && ran, "{test} failed in its own process:\n{told}");
 }
