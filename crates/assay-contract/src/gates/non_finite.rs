@@ -67,7 +67,9 @@ impl Running {
             Ok(layout) => layout,
             Err(error) => return self.tally.fail(&base_case, error.to_string()),
         };
-        let base = fill::base(&layout, &mut random.fork("base"));
+        let base = subject
+            .prepare(Gate::NonFinite, dims, context.seed)
+            .unwrap_or_else(|| fill::base(&layout, &mut random.fork("base")));
         let neighbour = fill::neighbour(&base, &layout, &mut random.fork("neighbour"));
         let setting = Setting { target, dims, layout: &layout, base: &base, neighbour: &neighbour };
         let problem = subject.reference(&setting.evaluation(&base)).and_then(|base| match base {

@@ -117,16 +117,16 @@ impl Replays {
         weak.map(|tried| format!("{} misses by {:.1} times the bound", tried.name(), tried.missed))
     }
 
-    /// Says which of the replays missed by least, if any missed by enough.
-    pub(super) fn least_proven(&self) -> Option<String> {
+    /// How many replays missed by enough.
+    pub(super) fn proven(&self) -> usize {
+        self.tried.iter().filter(|tried| tried.missed >= ENOUGH).count()
+    }
+
+    /// The least that a replay missed by, of those that missed by enough, and which it was.
+    pub(super) fn least_proven(&self) -> Option<(f64, String)> {
         let proven = self.tried.iter().filter(|tried| tried.missed >= ENOUGH);
-        let count = proven.clone().count();
         let least = proven.min_by(|a, b| a.missed.total_cmp(&b.missed))?;
-        Some(format!(
-            "{count} replays in f16 and bf16 miss, the nearest ({}) by {} times the bound",
-            least.name(),
-            times(least.missed),
-        ))
+        Some((least.missed, least.name()))
     }
 }
 
@@ -143,7 +143,7 @@ impl Tried {
 }
 
 /// A factor, as people read it.
-fn times(factor: f64) -> String {
+pub(super) fn times(factor: f64) -> String {
     if factor < 1e6 { format!("{factor:.0}") } else { format!("{factor:.0e}") }
 }
 

@@ -94,14 +94,17 @@ impl Running {
                 bounded.is_none_or(|b| b.is_ok_and(|bounded| meaningless(&bounded).is_none()))
             })
         };
-        let mut styles = Vec::new();
+        let (mut styles, mut changed) = (Vec::new(), Vec::new());
         for style in fill::styles(&layout) {
             let chosen = Some(style).filter(usable).or(style.milder().filter(usable));
             if chosen != Some(style) {
                 let instead = chosen.map_or("left out", Style::name);
-                self.tally.note(format!("rows of {} values: {instead}", style.name()));
+                changed.push(format!("{} ({instead})", style.name()));
             }
             styles.extend(chosen);
+        }
+        if !changed.is_empty() {
+            self.tally.note(format!("no bound on rows of values: {}", changed.join(", ")));
         }
         styles
     }
@@ -121,6 +124,13 @@ impl Running {
         context: &GateContext<'_>,
         (program, dims, layout): (&Program, &Dims, &Layout),
     ) {
+        if let Some(inputs) = subject.prepare(Gate::Shapes, dims, context.seed) {
+            let (case, _) = case(subject, context, (Gate::Shapes, dims), "prepared");
+            if self.wants(context, &case) {
+                self.judged_run(subject, &Prepared { case: &case, dims, inputs: &inputs });
+            }
+            return;
+        }
         let tiny = fill::tiny_scale(self.target.signature.scalars.values().copied());
         let places = plan_rows(&self.styles, layout);
         for (number, rows) in places.chunks(layout.rows.max(1)).enumerate() {

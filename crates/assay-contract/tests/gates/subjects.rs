@@ -41,6 +41,17 @@ impl RowKernel {
         RowKernel { spec: spec("elementwise", Some(formula), Format::F32), compute }
     }
 
+    /// The same kernel with inputs of another format.
+    pub(crate) fn with_inputs(mut self, format: Format) -> RowKernel {
+        for input in &mut self.spec.signature.inputs {
+            input.format = format;
+        }
+        let formula = self.spec.formula.as_ref().expect("a formula");
+        let program = formula.check(&self.spec.signature).expect("a program");
+        self.spec.program = Some(program.into());
+        self
+    }
+
     /// The same kernel with its contract changed.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Spec)) -> RowKernel {
         change(&mut self.spec);
