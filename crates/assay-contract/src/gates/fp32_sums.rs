@@ -223,7 +223,7 @@ impl Running {
         if let Some((least, which)) = &self.proof.least {
             let count = self.proof.proven;
             let note = format!(
-                "{count} replays of sums in f16 and bf16 miss by at least {} times the bound ({which})",
+                "{count} replays in f16 and bf16 miss by at least {} times the bound ({which})",
                 times(*least),
             );
             self.tally.note(note);

@@ -127,7 +127,7 @@ fn shaped_tensor(layout: &Layout) -> Option<&TensorLayout> {
     layout.tensors.iter().find(|tensor| tensor.row_axis.is_some()).or(layout.tensors.first())
 }
 
-/// Lines that each lie in one row; elements by themselves where the tensor's only axis is the rows'.
+/// Lines that each lie in one row; single elements where the tensor's only axis is the rows'.
 fn row_lines(tensor: &TensorLayout) -> Vec<Line> {
     if tensor.main_axis().is_some() && tensor.main_axis() == tensor.row_axis {
         let count = tensor.count();
