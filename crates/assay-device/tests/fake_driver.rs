@@ -137,7 +137,7 @@ fn the_facts_are_the_drivers() {
     let Some((device, ..)) = ready("facts", &[]) else { return };
     let facts = device.facts();
     assert_eq!((facts.name.as_str(), facts.architecture.as_str()), ("Fake GPU", "sm_90"));
-    assert_eq!(facts.driver.as_deref(), Some("CUDA 12.4"));
+    assert!(facts.driver.as_deref().is_some_and(|driver| driver.ends_with("CUDA 12.4")));
     assert_eq!(facts.max_grid, [0x7fff_ffff, 65535, 65535]);
     assert_eq!((facts.shared_per_block_opt_in, facts.memory_bytes), (232_448, 1 << 30));
     assert_eq!(facts.architecture_number(), Some(90));

@@ -108,7 +108,7 @@ impl Driver {
             name: self.name(device)?,
             backend: "cuda".to_string(),
             architecture: format!("sm_{major}{minor}"),
-            driver: Some(format!("CUDA {}", spell(self.version))),
+            driver: Some(self.release()),
             multiprocessors: ask(attribute::MULTIPROCESSORS)?,
             warp_size: ask(attribute::WARP_SIZE)?,
             max_threads_per_block: ask(attribute::MAX_THREADS_PER_BLOCK)?,
@@ -119,6 +119,16 @@ impl Driver {
             registers_per_block: ask(attribute::MAX_REGISTERS_PER_BLOCK)?,
             memory_bytes: self.memory(device)?,
         })
+    }
+
+    /// The interface's version and, where the kernel module tells it, the driver's own.
+    fn release(&self) -> String {
+        let interface = format!("CUDA {}", spell(self.version));
+        let told = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+        match module_version(&told) {
+            Some(module) => format!("{module}, {interface}"),
+            None => interface,
+        }
     }
 
     fn attribute(&self, device: i32, number: i32) -> Result<u32, DeviceError> {
@@ -200,4 +210,26 @@ fn no_device(wanted: &str, available: Vec<String>) -> DeviceError {
             .to_string()
     });
     DeviceError::NoSuchDevice { wanted: wanted.to_string(), available, hint }
+}
+
+/// The first word that looks like `580.159.04` in what the kernel module says of itself.
+fn module_version(told: &str) -> Option<&str> {
+    let is_version =
+        |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
+    told.lines().next()?.split_whitespace().find(is_version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::module_version;
+
+    #[test]
+    fn the_kernel_modules_version_is_found_in_either_spelling() {
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release\n";
+        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  525.60.13  Wed Nov 30\n";
+        assert_eq!(module_version(open), Some("580.159.04"));
+        assert_eq!(module_version(closed), Some("525.60.13"));
+        assert_eq!(module_version("no version here\n1.2.3"), None);
+        assert_eq!(module_version(""), None);
+    }
 }
