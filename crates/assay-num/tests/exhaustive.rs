@@ -10,14 +10,12 @@ const ROUNDINGS: [Rounding; 4] =
 
 /// The value of a pattern according to another library, or to a table written by hand.
 fn independent_value(format: Format, bits: u64) -> f64 {
-    const E2M1: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
     match format {
         Format::F16 => half::f16::from_bits(bits as u16).to_f64(),
         Format::Bf16 => half::bf16::from_bits(bits as u16).to_f64(),
         Format::E4m3 => float8::F8E4M3::from_bits(bits as u8).to_f64(),
         Format::E5m2 => float8::F8E5M2::from_bits(bits as u8).to_f64(),
-        Format::E2m1 if bits < 8 => E2M1[bits as usize],
-        Format::E2m1 => -E2M1[bits as usize - 8],
+        Format::E2m1 => float4::F4E2M1::from_bits(bits as u8).to_f64(),
         Format::E8m0 if bits == 255 => f64::NAN,
         Format::E8m0 => 2f64.powi(bits as i32 - 127),
         Format::I8 => f64::from(bits as u8 as i8),
@@ -315,4 +313,14 @@ fn names_are_read_back_and_storage_is_counted_in_bytes() {
     assert_eq!(Format::Bf16.storage_bytes(5), 10);
     assert_eq!(Format::F64.storage_bytes(5), 40);
     assert_eq!(Format::U8.storage_bytes(5), 5);
+}
+
+#[test]
+fn the_fp4_values_are_those_of_the_ocp_table() {
+    let magnitudes = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    for (bits, magnitude) in magnitudes.into_iter().enumerate() {
+        let bits = bits as u64;
+        assert_eq!(Format::E2m1.decode(bits), magnitude);
+        assert_eq!(Format::E2m1.decode(bits | 8), -magnitude);
+    }
 }
