@@ -5,16 +5,16 @@ use std::fs;
 use std::path::Path;
 
 use assay_contract::run::{GATES, list, replay, run, select, summarize};
-use assay_contract::{CheckOptions, Kernel, KernelOutcome, RunOutcome, Silent};
+use assay_contract::{CheckOptions, Kernel, KernelOutcome, ManifestError, RunOutcome, Silent};
 use assay_device::{DeviceError, DeviceFacts};
-use assay_record::{DeviceRecord, ExitCode, Outcome, Report, SCHEMA};
+use assay_record::{DeviceRecord, ExitCode, Gate, Outcome, Report, SCHEMA};
 
 use crate::cli::CheckArguments;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::parent::{self, Jobs};
 use crate::progress::Progress;
-use crate::render::{self, Repro};
+use crate::render::{self, View};
 use crate::suite::Suite;
 use crate::{VERSION, date};
 
@@ -31,9 +31,18 @@ pub(crate) fn check(arguments: &CheckArguments, console: Console) -> Result<Exit
         // What is wrong has been said above.
         return Ok(broken.worst(ExitCode::Request));
     }
+    if suite.errors.iter().any(|error| is_all_that_was_asked_for(error, arguments)) {
+        return Ok(broken);
+    }
     check_kernels(&kernels, broken, arguments, console)
         .map(|exit| exit.worst(broken))
         .map_err(|failure| failure.beside(broken))
+}
+
+/// Whether the one kernel that was asked for is one that cannot be run.
+fn is_all_that_was_asked_for(error: &ManifestError, arguments: &CheckArguments) -> bool {
+    let asked = arguments.repro.as_ref().map(|case| &case.kernel).or(arguments.only.as_ref());
+    asked.is_some() && error.kernel.as_ref() == asked
 }
 
 fn check_kernels(
@@ -56,12 +65,16 @@ fn check_kernels(
         run_here(kernels, &options, arguments)?
     };
     let report = report(outcome, broken, (arguments, started, &facts));
-    write(&report, arguments, console)?;
+    write(&report, &options.gates, arguments, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
 }
 
 fn options(arguments: &CheckArguments) -> Result<CheckOptions, Failure> {
-    let mut gates = if arguments.gate.is_empty() { GATES.to_vec() } else { arguments.gate.clone() };
+    let mut gates = match &arguments.repro {
+        Some(case) => vec![case.gate],
+        None if arguments.gate.is_empty() => GATES.to_vec(),
+        None => arguments.gate.clone(),
+    };
     gates.sort_unstable();
     gates.dedup();
     if let Some(gate) = gates.iter().find(|gate| !GATES.contains(gate)) {
@@ -119,7 +132,7 @@ fn list_cases(kernels: &[&dyn Kernel], options: &CheckOptions, console: Console)
     console.out(&(names.join("\n") + "\n"));
     let controls = listed.iter().filter(|kernel| kernel.control_for.is_some()).count();
     let count = names.len();
-    console.message(&format_args!("{count} cases; {controls} planted controls run with them\n"));
+    console.message(&format_args!("cases: {count}; planted controls run with them: {controls}\n"));
 }
 
 /// Runs on an emulator, in this process.
@@ -191,7 +204,12 @@ fn command_line() -> String {
     std::iter::once("assay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn write(report: &Report, arguments: &CheckArguments, console: Console) -> Result<(), Failure> {
+fn write(
+    report: &Report,
+    gates: &[Gate],
+    arguments: &CheckArguments,
+    console: Console,
+) -> Result<(), Failure> {
     let json = report.to_json().map_err(|error| {
         Failure::new(ExitCode::Internal, "the report has no JSON form").caused_by(&error)
     })?;
@@ -206,7 +224,8 @@ fn write(report: &Report, arguments: &CheckArguments, console: Console) -> Resul
         None => {}
     }
     let device = (arguments.device != "emulator").then_some(arguments.device.as_str());
-    let repro = Repro { device, manifests: &arguments.manifest };
-    console.out(&render::report(report, &repro, arguments.notes));
+    let manifests = &arguments.manifest;
+    let view = View { gates, device, manifests, notes: arguments.notes };
+    console.out(&render::report(report, &view));
     Ok(())
 }

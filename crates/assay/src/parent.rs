@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -169,10 +169,7 @@ impl Children {
         let last_words = listen_to_errors(&mut child);
         let messages = listen(&mut child);
         let result = wait_for_result(&messages, self.timeout, at);
-        if result.is_err() {
-            let _ = child.kill();
-        }
-        let status = child.wait();
+        let status = end(&mut child, &result);
         let words = last_words.join().unwrap_or_default();
         result.map_err(|silence| match silence {
             Silence::Timeout => Death::Hang(self.timeout.as_secs()),
@@ -188,6 +185,21 @@ impl Children {
             }
         })
     }
+}
+
+/// Waits for the end of a child that has said its last word; stops one that has not.
+fn end<T>(child: &mut Child, result: &Result<T, Silence>) -> std::io::Result<ExitStatus> {
+    const GRACE: Duration = Duration::from_secs(5);
+    let start = Instant::now();
+    let ending = matches!(result, Ok(_) | Err(Silence::End));
+    while ending && start.elapsed() < GRACE {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    child.wait()
 }
 
 /// Why no result came.

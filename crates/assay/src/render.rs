@@ -5,20 +5,34 @@ mod problems;
 mod summary;
 mod tables;
 
-use assay_record::Report;
+use std::path::PathBuf;
 
-pub(crate) use problems::Repro;
+use assay_record::{Gate, Report};
+
 use summary::summary_line;
 
+/// What a report does not hold, and its reader needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    /// The gates that were asked for.
+    pub(crate) gates: &'a [Gate],
+    /// The device, unless it is the default one.
+    pub(crate) device: Option<&'a str>,
+    /// The manifests that were given.
+    pub(crate) manifests: &'a [PathBuf],
+    /// Whether every note is shown.
+    pub(crate) notes: bool,
+}
+
 /// The whole report as a person reads it; its last line is the summary.
-pub(crate) fn report(report: &Report, repro: &Repro<'_>, with_notes: bool) -> String {
+pub(crate) fn report(report: &Report, view: &View<'_>) -> String {
     let sections = [
         heading(report),
-        tables::kernels(report),
+        tables::kernels(report, view.gates),
         tables::controls(report),
-        problems::problems(report, repro),
-        if with_notes { notes::all(report) } else { notes::count(report) },
-        summary_line(report),
+        problems::problems(report, view),
+        if view.notes { notes::all(report) } else { notes::count(report) },
+        summary_line(report, view.gates),
     ];
     let shown = sections.into_iter().filter(|section| !section.is_empty());
     shown.collect::<Vec<_>>().join("\n\n") + "\n"

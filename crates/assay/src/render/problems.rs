@@ -4,27 +4,19 @@ use std::fmt::Write as _;
 
 use assay_record::{Evidence, GateResult, KernelResult, Number, Outcome, Report};
 
-/// The options that a case needs to be run again, besides its name.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Repro<'a> {
-    /// The device, unless it is the default one.
-    pub(crate) device: Option<&'a str>,
-    /// The manifests that were given.
-    pub(crate) manifests: &'a [std::path::PathBuf],
-}
+use super::View;
 
-impl Repro<'_> {
-    fn command(&self, evidence: &Evidence) -> String {
-        let mut command = "assay check".to_owned();
-        if let Some(device) = self.device {
-            let _ = write!(command, " --device {device}");
-        }
-        for manifest in self.manifests {
-            let _ = write!(command, " --manifest {}", quoted(&manifest.to_string_lossy()));
-        }
-        let _ = write!(command, " --repro {}", quoted(&evidence.case.to_string()));
-        command
+/// The command that runs a case again.
+fn command(evidence: &Evidence, view: &View<'_>) -> String {
+    let mut command = "assay check".to_owned();
+    if let Some(device) = view.device {
+        let _ = write!(command, " --device {device}");
     }
+    for manifest in view.manifests {
+        let _ = write!(command, " --manifest {}", quoted(&manifest.to_string_lossy()));
+    }
+    let _ = write!(command, " --repro {}", quoted(&evidence.case.to_string()));
+    command
 }
 
 /// A word as a shell reads it back.
@@ -38,12 +30,12 @@ fn quoted(word: &str) -> String {
 }
 
 /// All problems, one block each. Red controls are no problem.
-pub(super) fn problems(report: &Report, repro: &Repro<'_>) -> String {
-    let blocks = report.kernels.iter().flat_map(|kernel| kernel_problems(kernel, repro));
+pub(super) fn problems(report: &Report, view: &View<'_>) -> String {
+    let blocks = report.kernels.iter().flat_map(|kernel| kernel_problems(kernel, view));
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-fn kernel_problems(kernel: &KernelResult, repro: &Repro<'_>) -> Vec<String> {
+fn kernel_problems(kernel: &KernelResult, view: &View<'_>) -> Vec<String> {
     let mut blocks = Vec::new();
     if let Some(error) = &kernel.error {
         blocks.push(format!("ERROR {}\n  {}", kernel.kernel, indented(error)));
@@ -51,13 +43,13 @@ fn kernel_problems(kernel: &KernelResult, repro: &Repro<'_>) -> Vec<String> {
     for result in &kernel.gates {
         let expected = kernel.is_red() && kernel.control_for == Some(result.gate);
         if !expected && (kernel.control_for.is_none() || kernel.control_for == Some(result.gate)) {
-            blocks.extend(gate_problem(kernel, result, repro));
+            blocks.extend(gate_problem(kernel, result, view));
         }
     }
     blocks
 }
 
-fn gate_problem(kernel: &KernelResult, result: &GateResult, repro: &Repro<'_>) -> Option<String> {
+fn gate_problem(kernel: &KernelResult, result: &GateResult, view: &View<'_>) -> Option<String> {
     let is_control = kernel.control_for.is_some();
     let name = format!("{}: {}", kernel.kernel, result.gate);
     let mut block = match result.outcome {
@@ -68,13 +60,13 @@ fn gate_problem(kernel: &KernelResult, result: &GateResult, repro: &Repro<'_>) -
         outcome => format!("{outcome} {name}\n  {}", indented(&result.reason)),
     };
     for finding in result.findings.iter().filter(|finding| finding.outcome != Outcome::Pass) {
-        block.push_str(&evidence(finding, &result.reason, repro));
+        block.push_str(&evidence(finding, &result.reason, view));
     }
     Some(block)
 }
 
 /// One finding: what it says, unless the gate has said it already, its numbers, and how to see it.
-fn evidence(finding: &Evidence, said: &str, repro: &Repro<'_>) -> String {
+fn evidence(finding: &Evidence, said: &str, view: &View<'_>) -> String {
     let mut lines = Vec::new();
     if !said.starts_with(finding.reason.as_str()) {
         lines.push(indented(&finding.reason));
@@ -83,7 +75,7 @@ fn evidence(finding: &Evidence, said: &str, repro: &Repro<'_>) -> String {
     if let Some(place) = &finding.place {
         lines.push(format!("at {place}"));
     }
-    lines.push(format!("repro: {}", repro.command(finding)));
+    lines.push(format!("repro: {}", command(finding, view)));
     lines.iter().fold(String::new(), |text, line| text + "\n  " + line)
 }
 

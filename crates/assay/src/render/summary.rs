@@ -5,15 +5,14 @@ use std::fmt::Write as _;
 use assay_record::{Gate, Report};
 
 /// The summary of a run, as the last line of its output.
-pub(super) fn summary_line(report: &Report) -> String {
+pub(super) fn summary_line(report: &Report, gates: &[Gate]) -> String {
     let summary = &report.summary;
-    let gates: Vec<Gate> = Gate::ALL.into_iter().filter(|gate| was_run(report, *gate)).collect();
-    let limits = if was_run(report, Gate::Limits) {
+    let limits = if gates.contains(&Gate::Limits) {
         format!("{} limit problems", summary.limit_problems)
     } else {
         "limits not checked".to_owned()
     };
-    let judged: Vec<Gate> = gates.into_iter().filter(|gate| *gate != Gate::Limits).collect();
+    let judged: Vec<Gate> = gates.iter().copied().filter(|gate| *gate != Gate::Limits).collect();
     let mut line = format!(
         "SUMMARY {}: {} of {} kernels pass {}, {} known findings, {} of {} controls red, \
          {} unproven, {} unsupported, {limits}",
@@ -37,10 +36,6 @@ pub(super) fn summary_line(report: &Report) -> String {
 fn device(report: &Report) -> &str {
     let device = &report.device;
     if device.backend == "emulator" { &device.backend } else { &device.name }
-}
-
-fn was_run(report: &Report, gate: Gate) -> bool {
-    report.kernels.iter().any(|kernel| kernel.gate(gate).is_some())
 }
 
 /// Gates by their numbers: `gates 1 to 4`, `gates 1 and 3`, `gate 2`, `no gate`.

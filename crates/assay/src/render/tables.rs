@@ -1,7 +1,5 @@
 //! The tables of kernels and of planted controls.
 
-use std::collections::BTreeSet;
-
 use assay_record::{Gate, GateResult, KernelResult, Outcome, Report};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
@@ -28,11 +26,9 @@ fn is_control(kernel: &KernelResult) -> bool {
 }
 
 /// One line per kernel, one column per gate.
-pub(super) fn kernels(report: &Report) -> String {
+pub(super) fn kernels(report: &Report, gates: &[Gate]) -> String {
     let kernels: Vec<&KernelResult> =
         report.kernels.iter().filter(|kernel| !is_control(kernel)).collect();
-    let gates: BTreeSet<Gate> =
-        kernels.iter().flat_map(|kernel| kernel.gates.iter().map(|result| result.gate)).collect();
     if kernels.is_empty() {
         return String::new();
     }

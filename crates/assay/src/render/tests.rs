@@ -8,7 +8,14 @@ use assay_record::{
 };
 
 use super::summary::gate_range;
-use super::{Repro, report};
+use super::{View, report};
+
+const VIEW: View<'static> = View {
+    gates: &[Gate::NonFinite, Gate::Repeat, Gate::Shapes, Gate::Fp32Sums],
+    device: None,
+    manifests: &[],
+    notes: false,
+};
 
 fn gate(gate: Gate, outcome: Outcome, reason: &str) -> GateResult {
     GateResult {
@@ -76,7 +83,7 @@ fn a_run_in_which_all_holds_is_two_tables_and_a_line() {
     let kernels = vec![kernel("row_sum_f32", passing()), bare, noted, red_control()];
     let summary =
         Summary { passing: 3, kernels: 3, controls_red: 1, controls: 1, ..Summary::default() };
-    insta::assert_snapshot!(report(&whole(kernels, summary), &Repro::default(), true));
+    insta::assert_snapshot!(report(&whole(kernels, summary), &View { notes: true, ..VIEW }));
 }
 
 #[test]
@@ -116,9 +123,9 @@ fn every_problem_has_its_numbers_its_place_and_its_command() {
         ..Summary::default()
     };
     let manifests = [PathBuf::from("my kernels.toml")];
-    let repro = Repro { device: Some("cuda:0"), manifests: &manifests };
+    let view = View { device: Some("cuda:0"), manifests: &manifests, ..VIEW };
     let kernels = vec![wrong, broken, known, green];
-    insta::assert_snapshot!(report(&whole(kernels, summary), &repro, false));
+    insta::assert_snapshot!(report(&whole(kernels, summary), &view));
 }
 
 #[test]
@@ -142,7 +149,7 @@ fn a_gpu_is_named_with_its_driver() {
         driver: Some("CUDA 13.0".to_owned()),
         architecture: "sm_90".to_owned(),
     };
-    let text = report(&whole, &Repro::default(), false);
+    let text = report(&whole, &View { gates: &[], ..VIEW });
     assert!(text.starts_with("assay 0.1.0 on cuda NVIDIA H200 (sm_90, CUDA 13.0), seed 1\n"));
     assert!(text.contains("\nSUMMARY NVIDIA H200: 0 of 0 kernels pass no gate, "), "{text}");
 }
