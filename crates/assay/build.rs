@@ -1,4 +1,4 @@
-//! Builds the suite under `kernels/cuda/` into the program, so that an installed one needs no files.
+//! Builds the suite under `kernels/cuda/` into the program: an installed one needs no files.
 
 use std::fmt::Write as _;
 use std::fs;
