@@ -76,6 +76,12 @@ impl BoundTile {
         }
     }
 
+    /// Notes lanes that leave an operation's domain; that they are not finite follows from it.
+    fn note_vanishing(&mut self, lanes: Lanes) {
+        self.trouble.vanishing |= lanes;
+        self.trouble.overflow &= !lanes;
+    }
+
     /// Notes lanes whose value with its error passes the largest finite one.
     fn check_overflow(&mut self, count: usize) {
         let fits = |lane: usize| self.value[lane].abs() + self.error[lane] <= LARGEST;
@@ -129,7 +135,7 @@ impl Bounds<'_> {
             out.error[lane] = if a.error[lane] == 0.0 && value == 0.0 { 0.0 } else { p };
         }
         self.round_within(c, out, count);
-        out.trouble.vanishing |= lanes_where(count, vanishes);
+        out.note_vanishing(lanes_where(count, vanishes));
     }
 
     /// `|a| eb + |b| ea + ea eb` in each lane.
@@ -199,13 +205,14 @@ impl Domain for Bounds<'_> {
             out.error[..count].copy_from_slice(&a.error[..count]);
             return;
         }
+        let mut vanishing = 0;
         let nearest = matches!(operation, Unary::Sqrt | Unary::Rsqrt)
             && self.rounding.function(operation, 0.0, 0.0) == 1.0;
         for lane in 0..count {
             let (argument, error, value) = (a.value[lane], a.error[lane], out.value[lane]);
             let Some(p) = propagated(operation, argument, error, value) else {
                 out.error[lane] = f64::INFINITY;
-                out.trouble.vanishing |= 1 << lane;
+                vanishing |= 1 << lane;
                 continue;
             };
             let c = self.rounding.function(operation, argument, error);
@@ -214,6 +221,7 @@ impl Domain for Bounds<'_> {
             out.error[lane] = if exact { 0.0 } else { p + c * UNIT * (value.abs() + p) + eta };
         }
         out.check_overflow(count);
+        out.note_vanishing(vanishing);
     }
 
     fn binary(&self, op: Binary, ab: [&BoundTile; 2], out: &mut BoundTile, count: usize) {

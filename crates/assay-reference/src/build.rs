@@ -73,7 +73,7 @@ impl<'e> StageBuilder<'e> {
         index: String,
     ) -> Stage {
         let Self { ints, nodes, spans, statement, .. } = self;
-        Stage { rank, ints, nodes, spans, root, reduction, statement, index }
+        Stage { rank, ints, nodes, spans, root, reduction, difference: None, statement, index }
     }
 
     fn int(&mut self, int: Int) -> IntId {

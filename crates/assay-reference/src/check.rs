@@ -11,6 +11,7 @@ use crate::parse::nearest;
 use crate::plan::{PlannedStatement, Program, Source, Stage};
 use crate::reductions;
 use crate::signature::{Signature, Tensor};
+use crate::variance;
 
 /// The most operations a plan may have.
 const MAX_OPERATIONS: usize = 1 << 14;
@@ -308,7 +309,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn finish(self) -> Checked<Program> {
+    fn finish(mut self) -> Checked<Program> {
         for output in &self.signature.outputs {
             if !self.statements.iter().any(|s| s.name == output.name) {
                 let message = format!("output `{}` is never defined", output.name);
@@ -319,6 +320,7 @@ impl<'a> Checker<'a> {
             }
         }
         self.check_all_used()?;
+        variance::import_differences(&mut self.stages, &self.statements);
         let (reductions, reduction_of_stage) =
             reductions::describe(self.signature, &self.stages, &self.statements);
         Ok(Program {

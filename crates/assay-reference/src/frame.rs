@@ -7,7 +7,7 @@ use assay_num::Format;
 use crate::error::EvaluationError;
 use crate::evaluate::Evaluation;
 use crate::extent::Dims;
-use crate::plan::{Access, Program, Source, Stage};
+use crate::plan::{Access, Int, Program, Source, Stage};
 use crate::reductions;
 use crate::region::{Affine, Interval, affine_forms, hull, interval_of, intervals};
 
@@ -197,8 +197,10 @@ impl<'a> Frame<'a> {
             let stage = &self.program.stages[position];
             let (found, _) = self.stage_intervals(stage, &frame.region);
             let mut affine = affine_forms(stage, &self.dims);
-            for (form, interval) in affine.iter_mut().zip(&found) {
-                if interval.is_none() {
+            // Without an interval a form may overflow, unless it is one of the leaves.
+            for ((form, interval), int) in affine.iter_mut().zip(&found).zip(&stage.ints) {
+                let leaf = matches!(int, Int::Literal(_) | Int::Dim(_) | Int::Index(_));
+                if interval.is_none() && !leaf {
                     *form = None;
                 }
             }

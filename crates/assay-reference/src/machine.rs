@@ -62,7 +62,7 @@ impl<'a, D: Domain> Machine<'a, D> {
             own,
             planes,
             along,
-            schedule: Schedule::new(stage, own, along),
+            schedule: Schedule::new(stage, own, along, D::BOUNDED),
             tiles: stage.nodes.iter().map(|_| D::Tile::new()).collect(),
             ints: stage.ints.iter().map(|_| IntTile { value: [0; TILE], bad: 0 }).collect(),
             offsets: [NOWHERE; TILE],
@@ -125,7 +125,7 @@ impl<'a, D: Domain> Machine<'a, D> {
             }
             Int::Least(a, b) => self.combine(id, (*a, *b), count, |a, b| Some(a.min(b))),
             Int::Largest(a, b) => self.combine(id, (*a, *b), count, |a, b| Some(a.max(b))),
-            // Those have affine forms; where one overflows, nothing that uses it is right.
+            // Those always have affine forms.
             Int::Literal(_) | Int::Dim(_) | Int::Index(_) => self.ints[id].bad = Lanes::MAX,
         }
         Ok(())
@@ -158,10 +158,8 @@ impl<'a, D: Domain> Machine<'a, D> {
         for lane in 0..count {
             let value = plane.value.get(self.offsets[lane]).copied().unwrap_or(0.0);
             tile.value[lane] = value as i64;
-            // Past 2^63 the cast saturates and the comparison is with 2^63 itself.
-            if tile.value[lane] as f64 != value || value.abs() >= 9.2e18 {
-                let tensor = self.frame.program.source_name(access.source).to_owned();
-                return Err(EvaluationError::IndexNotWhole { tensor, value });
+            if !is_index(value) {
+                tile.bad |= 1 << lane;
             }
         }
         Ok(())
@@ -329,7 +327,7 @@ impl<'a, D: Domain> Machine<'a, D> {
                 let offset = self.scalar_offset(access, variables)?;
                 let plane = self.planes[self.plane_of(access.source)];
                 let value = plane.value.get(offset).copied().unwrap_or(0.0);
-                if (value as i64) as f64 != value || value.abs() >= 9.2e18 {
+                if !is_index(value) {
                     let tensor = self.frame.program.source_name(access.source).to_owned();
                     return Err(EvaluationError::IndexNotWhole { tensor, value });
                 }
@@ -400,6 +398,11 @@ impl<'a, D: Domain> Machine<'a, D> {
             }
         }
     }
+}
+
+/// Whether a value is a whole number that an index can be.
+fn is_index(value: f64) -> bool {
+    value.abs() < 9.2e18 && (value as i64) as f64 == value
 }
 
 /// Vectorised and scalar index arithmetic disagree: a bug here, never the input's fault.

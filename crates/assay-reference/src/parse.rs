@@ -241,7 +241,8 @@ impl<'a> Parser<'a> {
             Token::Name(name) => self.named(&name),
             Token::Symbol("(") => {
                 self.advance();
-                let inner = self.expression(0)?;
+                let mut inner = self.expression(0)?;
+                inner.0.span = span.to(self.span());
                 self.expect(")")?;
                 Ok(inner)
             }

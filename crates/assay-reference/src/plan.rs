@@ -156,6 +156,9 @@ pub(crate) struct Stage {
     /// The element, or the reduction's term.
     pub(crate) root: NodeId,
     pub(crate) reduction: Option<StageReduction>,
+    /// Where the root squares a statement that is a difference, that difference written out here;
+    /// only the variance rule uses it.
+    pub(crate) difference: Option<NodeId>,
     /// The statement it was first written in.
     pub(crate) statement: String,
     /// The reduced index as written.

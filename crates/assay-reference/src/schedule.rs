@@ -24,8 +24,9 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of `stage`, whose tiles run along the variable `along`.
-    pub(crate) fn new(stage: &Stage, frame: &StageFrame, along: usize) -> Self {
+    /// The schedule of `stage`, whose tiles run along the variable `along`; `bounded` in domains that
+    /// carry errors.
+    pub(crate) fn new(stage: &Stage, frame: &StageFrame, along: usize, bounded: bool) -> Self {
         let is_gather = |int: &Int| matches!(int, Int::Gather(_));
         let is_read = |node: &Node| matches!(node, Node::Read(_));
         let mut next = 0..;
@@ -42,6 +43,9 @@ impl Schedule {
             node_varies: vec![None; stage.nodes.len()],
         };
         planner.node(&mut schedule, stage.root);
+        if let Some(difference) = stage.difference.filter(|_| bounded) {
+            planner.node(&mut schedule, difference);
+        }
         schedule
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The form is `sum(k in 0..n: (x - m) * (x - m))`, where `m` is `sum(j in 0..n: x) / n` of the same
 //! `x` over the same range. The order of each difference does not matter, and `m` may be a statement
-//! of its own or written in place. Other ways of writing a variance get the plain rule, which is
+//! of its own or written in place, as may be the difference. Other ways of writing a variance get the plain rule, which is
 //! sound but loose.
 
 use crate::plan::{Access, Binary, Int, IntId, Node, NodeId, PlannedStatement, Source, Stage};
@@ -16,6 +16,84 @@ pub(crate) struct Differences {
     pub(crate) mean: NodeId,
 }
 
+/// Where a reduction squares a statement that is a difference, brings the difference's operands into
+/// the reduction's stage, so that the variance rule finds them there.
+pub(crate) fn import_differences(stages: &mut [Stage], statements: &[PlannedStatement]) {
+    for position in 0..stages.len() {
+        let (before, rest) = stages.split_at_mut(position);
+        let stage = &mut rest[0];
+        let Node::Binary(Binary::Multiply, a, b) = stage.nodes[stage.root] else { continue };
+        let Node::Read(access) = stage.nodes[a].clone() else { continue };
+        let Source::Statement(statement) = access.source else { continue };
+        let Some(difference) = before.get(statements[statement].stage) else { continue };
+        let Node::Binary(Binary::Subtract, x, m) = difference.nodes[difference.root] else {
+            continue;
+        };
+        if a != b || stage.reduction.is_none() || difference.reduction.is_some() {
+            continue;
+        }
+        let span = stage.spans[a];
+        let mut import = Import { from: difference, to: stage, indices: &access.indices, span };
+        if let (Some(x), Some(m)) = (import.node(x), import.node(m)) {
+            let difference = import.add_node(Node::Binary(Binary::Subtract, x, m));
+            stage.difference = Some(difference);
+        }
+    }
+}
+
+/// Copies expressions of an elementwise stage into a stage that reads it at `indices`.
+struct Import<'a> {
+    from: &'a Stage,
+    to: &'a mut Stage,
+    indices: &'a [IntId],
+    span: crate::error::Span,
+}
+
+impl Import<'_> {
+    fn add_node(&mut self, node: Node) -> NodeId {
+        if let Some(found) = self.to.nodes.iter().position(|own| *own == node) {
+            return found;
+        }
+        self.to.nodes.push(node);
+        self.to.spans.push(self.span);
+        self.to.nodes.len() - 1
+    }
+
+    fn node(&mut self, id: NodeId) -> Option<NodeId> {
+        let node = match &self.from.nodes[id] {
+            Node::Read(access) if access.guard.is_none() => Node::Read(Access {
+                source: access.source,
+                indices: access.indices.iter().map(|i| self.int(*i)).collect::<Option<_>>()?,
+                guard: None,
+            }),
+            Node::Whole(int) => Node::Whole(self.int(*int)?),
+            Node::Unary(operation, a) => Node::Unary(*operation, self.node(*a)?),
+            Node::Binary(operation, a, b) => {
+                Node::Binary(*operation, self.node(*a)?, self.node(*b)?)
+            }
+            node @ (Node::Literal(_) | Node::Scalar(_)) => node.clone(),
+            _ => return None,
+        };
+        Some(self.add_node(node))
+    }
+
+    fn int(&mut self, id: IntId) -> Option<IntId> {
+        let int = match &self.from.ints[id] {
+            Int::Index(variable) => return self.indices.get(*variable).copied(),
+            Int::Operation(operator, a, b) => {
+                Int::Operation(*operator, self.int(*a)?, self.int(*b)?)
+            }
+            int @ (Int::Literal(_) | Int::Dim(_)) => int.clone(),
+            _ => return None,
+        };
+        if let Some(found) = self.to.ints.iter().position(|own| *own == int) {
+            return Some(found);
+        }
+        self.to.ints.push(int);
+        Some(self.to.ints.len() - 1)
+    }
+}
+
 /// The variance form of the stage at `position`, and the statement of the mean.
 pub(crate) fn differences(
     stages: &[Stage],
@@ -26,8 +104,11 @@ pub(crate) fn differences(
     let stage = &stages[position];
     stage.reduction.as_ref()?;
     let Node::Binary(Binary::Multiply, a, b) = stage.nodes[stage.root] else { return None };
+    let a = stage.difference.unwrap_or(a);
     let Node::Binary(Binary::Subtract, x, m) = stage.nodes[a] else { return None };
-    let same = a == b || stage.nodes[b] == Node::Binary(Binary::Subtract, m, x);
+    let same = stage.difference.is_some()
+        || a == b
+        || stage.nodes[b] == Node::Binary(Binary::Subtract, m, x);
     if !same {
         return None;
     }

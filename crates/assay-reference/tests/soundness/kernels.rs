@@ -5,7 +5,7 @@ use assay_num::random::SplitMix64;
 
 /// The order of a kernel's sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Order {
+pub(crate) enum Order {
     Chain,
     Reversed,
     Pairwise,
@@ -14,12 +14,12 @@ pub enum Order {
 }
 
 impl Order {
-    pub fn all(seed: u64) -> [Order; 5] {
+    pub(crate) fn all(seed: u64) -> [Order; 5] {
         [Order::Chain, Order::Reversed, Order::Pairwise, Order::Lanes, Order::Tree(seed)]
     }
 
     /// The sum of `terms` and the longest chain of roundings in it.
-    pub fn sum(self, terms: &[f32]) -> (f32, usize) {
+    pub(crate) fn sum(self, terms: &[f32]) -> (f32, usize) {
         match self {
             Order::Chain => chain(terms.iter().copied()),
             Order::Reversed => chain(terms.iter().rev().copied()),
@@ -71,14 +71,14 @@ fn tree(terms: &[f32], seed: u64) -> (f32, usize) {
 }
 
 /// Where approximate functions err.
-pub struct Approximation {
+pub(crate) struct Approximation {
     random: SplitMix64,
     /// 0: either way at random; else the way all results lean.
     lean: i32,
 }
 
 impl Approximation {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let lean = random.below(3) as i32 - 1;
         Self { random, lean }
@@ -93,40 +93,40 @@ impl Approximation {
     }
 
     /// `exp` within 2 ulp.
-    pub fn exp(&mut self, x: f32) -> f32 {
+    pub(crate) fn exp(&mut self, x: f32) -> f32 {
         let exact = libm::exp(f64::from(x));
         let ulp = assay_num::Format::F32.ulp(exact);
         (exact + self.sign() * 1.49 * ulp).max(0.0) as f32
     }
 
     /// `1/sqrt` within 2^-22.9.
-    pub fn rsqrt(&mut self, x: f32) -> f32 {
+    pub(crate) fn rsqrt(&mut self, x: f32) -> f32 {
         let reach = 2f64.powf(-22.9) - 2f64.powi(-24);
         (1.0 / f64::from(x).sqrt() * (1.0 + self.sign() * reach)) as f32
     }
 }
 
 /// A row and what a family does to it: the outputs and the depth of its sum, or sums.
-pub type Row<'a> = (&'a [f32], &'a [f32], &'a [f32]);
+pub(crate) type Row<'a> = (&'a [f32], &'a [f32], &'a [f32]);
 
-pub fn dot(a: &[f32], b: &[f32], order: Order) -> (f32, usize) {
+pub(crate) fn dot(a: &[f32], b: &[f32], order: Order) -> (f32, usize) {
     let products: Vec<f32> = a.iter().zip(b).map(|(a, b)| a * b).collect();
     order.sum(&products)
 }
 
 /// A chain of fused multiply-adds.
-pub fn fused_dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn fused_dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).fold(0.0, |sum, (a, b)| a.mul_add(*b, sum))
 }
 
-pub fn softmax(x: &[f32], order: Order, near: &mut Approximation) -> (Vec<f32>, usize) {
+pub(crate) fn softmax(x: &[f32], order: Order, near: &mut Approximation) -> (Vec<f32>, usize) {
     let most = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let terms: Vec<f32> = x.iter().map(|x| near.exp(x - most)).collect();
     let (sum, depth) = order.sum(&terms);
     (x.iter().map(|x| near.exp(x - most) / sum).collect(), depth)
 }
 
-pub fn rms_norm(
+pub(crate) fn rms_norm(
     (x, w): (&[f32], &[f32]),
     eps: f32,
     order: Order,
@@ -138,7 +138,7 @@ pub fn rms_norm(
     (x.iter().zip(w).map(|(x, w)| x * scale * w).collect(), depth)
 }
 
-pub fn layer_norm(
+pub(crate) fn layer_norm(
     (x, w, b): Row<'_>,
     eps: f32,
     order: Order,
@@ -154,7 +154,7 @@ pub fn layer_norm(
 }
 
 /// The one-pass variance, which loses all digits where the mean is large: not sound.
-pub fn one_pass_layer_norm((x, w, b): Row<'_>, eps: f32, order: Order) -> Vec<f32> {
+pub(crate) fn one_pass_layer_norm((x, w, b): Row<'_>, eps: f32, order: Order) -> Vec<f32> {
     let count = x.len() as f32;
     let mean = order.sum(x).0 / count;
     let squares: Vec<f32> = x.iter().map(|x| x * x).collect();

@@ -1,6 +1,7 @@
 //! The error rules hold: emulated fp32 kernels never err by more than e, and e is not far above what
 //! they do err by.
 
+mod formulas;
 mod kernels;
 
 use std::collections::BTreeMap;
