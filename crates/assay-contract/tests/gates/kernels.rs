@@ -108,6 +108,16 @@ pub(crate) fn dot_with_half_partials(row: &Row<'_>) -> Vec<f32> {
     vec![tree(&mut partials, plain)]
 }
 
+pub(crate) fn dot_with_bf16_products(row: &Row<'_>) -> Vec<f32> {
+    vec![strided(products(row).map(|term| bfloat(term, 0.0)), plain)]
+}
+
+pub(crate) fn softmax_with_half_exponentials(row: &Row<'_>) -> Vec<f32> {
+    let maximum = row.x.iter().copied().fold(f32::NEG_INFINITY, larger);
+    let total = strided(row.x.iter().map(|x| half((x - maximum).exp(), 0.0)), plain);
+    row.x.iter().map(|x| (x - maximum).exp() / total).collect()
+}
+
 fn softmax_of(row: &[f32], maximum: f32, add: Add) -> Vec<f32> {
     let total = strided(row.iter().map(|x| (x - maximum).exp()), add);
     row.iter().map(|x| (x - maximum).exp() / total).collect()

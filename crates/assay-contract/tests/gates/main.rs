@@ -158,6 +158,23 @@ fn gate_3_catches_what_random_data_cannot() {
 }
 
 #[test]
+fn gate_3_catches_narrow_terms() {
+    must_fail(Gate::Shapes, f32_kernel("rows.dot", k::dot_with_bf16_products));
+    must_fail(Gate::Shapes, f32_kernel("rows.softmax", k::softmax_with_half_exponentials));
+}
+
+#[test]
+fn gate_4_catches_narrow_sums_behind_bf16_outputs() {
+    let kernel = |family: &str, compute: Compute| RowKernel::new(family, Format::Bf16, compute);
+    must_fail(Gate::Fp32Sums, kernel("rows.dot", k::dot_in_half));
+    must_fail(Gate::Fp32Sums, kernel("rows.dot", k::dot_in_bf16));
+    must_fail(Gate::Fp32Sums, kernel("rows.softmax", k::softmax_in_half));
+    must_fail(Gate::Fp32Sums, kernel("rows.rms_norm", k::rms_norm_in_bf16));
+    must_fail(Gate::Fp32Sums, kernel("rows.layer_norm", k::layer_norm_with_bf16_mean));
+    must_fail(Gate::Fp32Sums, kernel("rows.layer_norm", k::layer_norm_with_bf16_variance));
+}
+
+#[test]
 fn gate_4_catches_narrow_sums() {
     must_fail(Gate::Fp32Sums, f32_kernel("rows.sum", k::sum_in_bf16));
     for compute in [k::dot_in_half, k::dot_in_bf16, k::dot_with_half_partials] {
