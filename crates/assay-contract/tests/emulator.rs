@@ -2,6 +2,7 @@
 //! be served.
 
 use assay_contract::manifest::{EmbeddedFiles, ManifestKernel, parse_manifest};
+use assay_contract::spec::Spec;
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, RunOutcome, Silent, run};
 use assay_record::{ExitCode, Gate, GateResult, Outcome};
 
@@ -57,9 +58,7 @@ fn ptx() -> String {
         entry(
             "unwritten",
             "ge",
-            &format!(
-                "    setp.eq.s32 %p2, %r5, 2;\n{double}\n    @!%p2 st.global.f32 [%rd5], %f2;"
-            ),
+            &format!("{double}\n    setp.eq.s32 %p2, %r5, 2;\n    @!%p2 {}", store.trim()),
         ),
         entry("strided", "ge", &format!("{double}\n{wide}\n{store}")),
         entry("strided_gap", "ge", &format!("{double}\n{wide}\n{store}\n{gap}")),
@@ -67,9 +66,7 @@ fn ptx() -> String {
         entry(
             "vectors",
             "ge",
-            &format!(
-                "    and.b64 %rd8, %rd4, -8;\n    sub.s64 %rd9, %rd4, %rd8;\n    ld.global.v2.f32 {{%f3, %f4}}, [%rd1];\n{double}\n{store}"
-            ),
+            &format!("    ld.global.v2.f32 {{%f3, %f4}}, [%rd1];\n{double}\n{store}"),
         ),
         entry("forever", "ge", &format!("{double}\nAGAIN:\n    bra AGAIN;\n{store}")),
         entry("traps", "ge", "    trap;"),
@@ -286,7 +283,8 @@ fn more_memory_than_there_is_is_a_wrong_request() {
 #[test]
 fn ptx_that_does_not_parse_is_a_wrong_request_with_its_line() {
     let broken = ptx().replace("ld.param.u64 %rd1, [x];", "ld.parm.u64 %rd1, [x];");
-    let bad = Case::of("twice").load(&broken);
+    let bad = Case::of("twice").load(&broken).into_spec();
+    let bad = ManifestKernel::new(Spec { name: "bad".to_owned(), ..bad });
     let good = Case::of("twice").load(&ptx());
     let options = CheckOptions { gates: vec![Gate::Repeat], threads: 1, ..CheckOptions::default() };
     let run = on_emulator(&[&bad, &good], &options);

@@ -27,7 +27,9 @@ args = [
 ]
 depth = { c = "cols/256 + 8" }
 orders = ["vector_strided 256 4"]
-launches = [{ symbol = "row_sum", grid = ["rows"], block = [256], args = ["x", "y", "rows", "cols"] }]
+launches = [
+    { symbol = "row_sum", grid = ["rows"], block = [256], args = ["x", "y", "rows", "cols"] },
+]
 "#;
 
 const FILES: EmbeddedFiles<'static> = EmbeddedFiles(&[
@@ -60,7 +62,7 @@ fn a_good_manifest_becomes_a_spec() {
     assert_eq!(depth.eval(&dims([("cols", 1024)])), Ok(12));
     let module = spec.module.as_ref().expect("a manifest kernel has a module");
     assert_eq!(module.path, Path::new("sum.ptx"));
-    assert_eq!(spec.launches[0].source.to_string(), "suite.toml:18:24");
+    assert_eq!(spec.launches[0].source.to_string(), "suite.toml:19:16");
 }
 
 #[test]
@@ -139,9 +141,15 @@ fn a_manifest_that_is_not_there_is_one_error() {
     assert!(text.starts_with("nowhere/suite.toml: cannot read the manifest"), "{text}");
 }
 
+type Mistake = (&'static str, String);
+
 /// Each mistake: what it is called, and the manifest with it.
-fn mistakes() -> Vec<(&'static str, String)> {
-    let formula = |text: &str| with("family = \"rows.sum\"", &format!("formula = {text}"));
+fn mistakes() -> Vec<Mistake> {
+    let groups = [in_the_file(), in_modules(), in_formulas(), in_words(), in_dims(), in_args()];
+    groups.into_iter().flatten().chain(in_launches()).collect()
+}
+
+fn in_the_file() -> Vec<Mistake> {
     vec![
         ("no TOML", with("module = \"sum\"", "module = ")),
         ("a kernel twice", format!("{GOOD}[kernel.row_sum]\nmodule = \"sum\"\n")),
@@ -155,44 +163,55 @@ fn mistakes() -> Vec<(&'static str, String)> {
         ("an unknown key of a launch", with("block = [256]", "blocks = [256]")),
         ("a kernel's name with capitals", with("[kernel.row_sum]", "[kernel.RowSum]")),
         ("a value of the wrong kind", with("module = \"sum\"", "module = 3")),
+    ]
+}
+
+fn in_modules() -> Vec<Mistake> {
+    vec![
         ("a missing module", with("module = \"sum\"", "module = \"sums\"")),
         ("a module file that is not there", with("\"sum.ptx\"", "\"some.ptx\"")),
         ("a module that is source only", with("ptx = \"sum.ptx\"\n", "")),
         ("a module of nothing", with("cuda = \"sum.cu\"\nptx = \"sum.ptx\"\n", "")),
         ("a module kind of later", with("ptx = \"sum.ptx\"", "hsaco = \"sum.hsaco\"")),
         ("PTX that is no text", with("\"sum.ptx\"", "\"binary.ptx\"")),
+    ]
+}
+
+fn in_formulas() -> Vec<Mistake> {
+    let formula = |text: &str| with("family = \"rows.sum\"", &format!("formula = {text}"));
+    let later = "m[r] = max(c in 0..cols: x[r,c])\ny[r] = sum(c in 0..cols: z[r,c])";
+    let other =
+        with("{ name = \"y\"", "{ name = \"z\"").replace("\"y\", \"rows\"", "\"z\", \"rows\"");
+    vec![
         ("an unknown family", with("rows.sum", "rows.summ")),
         ("no reference", with("family = \"rows.sum\"\n", "")),
         ("family and formula", with("family =", "formula = \"y[r] = 1\"\nfamily =")),
         ("a formula that does not parse", formula("\"y[r] = sum(c in 0..cols: x[r,c]\"")),
         ("an unbound index", formula("\"y[r] = sum(c in 0..cols: x[r,k])\"")),
         ("a wrong rank", formula("\"y[r] = sum(c in 0..cols: x[c])\"")),
-        (
-            "an error in a later line",
-            formula(
-                "\"\"\"\nm[r] = max(c in 0..cols: x[r,c])\ny[r] = sum(c in 0..cols: z[r,c])\n\"\"\"",
-            ),
-        ),
+        ("an error in a later line", formula(&format!("\"\"\"\n{later}\n\"\"\""))),
         ("an error behind an escape", formula("\"y[r] =\\u0020sum(c in 0..cols: z[r,c])\"")),
-        (
-            "a family of other tensors",
-            with(
-                "{ name = \"y\", role = \"out\", type = \"f32\", shape = [\"rows\"] }",
-                "{ name = \"z\", role = \"out\", type = \"f32\", shape = [\"rows\"] }",
-            )
-            .replace("\"y\", \"rows\"", "\"z\", \"rows\""),
-        ),
-        ("an unknown rule", with("family = \"rows.sum\"", "rule = { name = \"top\", k = 2 }")),
-        (
-            "an unknown format",
-            with("type = \"f32\", shape = [\"rows\"]", "type = \"fp32\", shape = [\"rows\"]"),
-        ),
+        ("a family of other tensors", other),
+        ("an unknown reduction", with("depth = { c =", "depth = { k =")),
+        ("a depth below zero", with("cols/256 + 8", "cols/256 - 80")),
+    ]
+}
+
+fn in_words() -> Vec<Mistake> {
+    let y = "type = \"f32\", shape = [\"rows\"]";
+    let rule = "rule = { name = \"top\", k = 2 }";
+    vec![
+        ("an unknown rule", with("family = \"rows.sum\"", rule)),
+        ("an unknown format", with(y, &y.replace("f32", "fp32"))),
         ("an unknown role", with("role = \"out\"", "role = \"output\"")),
         ("an unknown gate", with("depth =", "control = { gate = \"nonfinite\" }\ndepth =")),
         ("an unknown order", with("vector_strided 256 4", "stride 256")),
         ("an order without its numbers", with("vector_strided 256 4", "vector_strided 256")),
-        ("an unknown reduction", with("depth = { c =", "depth = { k =")),
-        ("a depth below zero", with("cols/256 + 8", "cols/256 - 80")),
+    ]
+}
+
+fn in_dims() -> Vec<Mistake> {
+    vec![
         ("a served size below the least", with("[1000, 4096]", "[2, 4096]")),
         ("a served size off the step", with("[1000, 4096]", "[1000, 4097]")),
         ("a served size of zero", with("[1, 7]", "[0, 7]")),
@@ -201,56 +220,34 @@ fn mistakes() -> Vec<(&'static str, String)> {
         ("a step of zero", with("step = 4", "step = 0")),
         ("a tile off the step", with("tile = 1024", "tile = 1023")),
         ("a size over 64 bits", with("[1, 7]", "[1, 99999999999999999999]")),
-        (
-            "a shape of an unknown dim",
-            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"columns\"]"),
-        ),
-        (
-            "a shape that is no expression",
-            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"cols*\"]"),
-        ),
-        (
-            "a shape that becomes zero",
-            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows/2\", \"cols\"]"),
-        ),
-        (
-            "a dim argument without its dim",
-            with("{ name = \"cols\", role = \"dim\"", "{ name = \"columns\", role = \"dim\"")
-                .replace("\"rows\", \"cols\"] }]", "\"rows\", \"columns\"] }]"),
-        ),
-        (
-            "an unknown argument in a launch",
-            with(
-                "args = [\"x\", \"y\", \"rows\", \"cols\"] }",
-                "args = [\"x\", \"z\", \"rows\", \"cols\"] }",
-            ),
-        ),
-        (
-            "an argument that no launch passes",
-            with(
-                "args = [\"x\", \"y\", \"rows\", \"cols\"] }",
-                "args = [\"x\", \"rows\", \"cols\"] }",
-            ),
-        ),
+    ]
+}
+
+fn in_args() -> Vec<Mistake> {
+    let shape = |to: &str| with("shape = [\"rows\", \"cols\"]", to);
+    let no_dim = with("{ name = \"cols\", role", "{ name = \"columns\", role")
+        .replace("\"rows\", \"cols\"] },\n]", "\"rows\", \"columns\"] },\n]");
+    vec![
+        ("a shape of an unknown dim", shape("shape = [\"rows\", \"columns\"]")),
+        ("a shape that is no expression", shape("shape = [\"rows\", \"cols*\"]")),
+        ("a shape that becomes zero", shape("shape = [\"rows/2\", \"cols\"]")),
+        ("an alignment that is no power of two", shape("shape = [\"cols\"], align = 12")),
+        ("strides of another rank", shape("shape = [\"rows\", \"cols\"], strides = [1]")),
+        ("a dim argument without its dim", no_dim),
         ("two arguments of one name", with("{ name = \"y\"", "{ name = \"x\"")),
         ("no output", with("role = \"out\"", "role = \"scratch\"")),
-        (
-            "an alignment that is no power of two",
-            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"cols\"], align = 12"),
-        ),
-        (
-            "strides of another rank",
-            with("shape = [\"rows\", \"cols\"]", "shape = [\"rows\", \"cols\"], strides = [1]"),
-        ),
         ("an inout without a pair", with("role = \"in\"", "role = \"inout\"")),
         ("a pair that is none", with("depth =", "in_place = [[\"x\", \"y\"]]\ndepth =")),
-        (
-            "no launch",
-            with(
-                "[{ symbol = \"row_sum\", grid = [\"rows\"], block = [256], args = [\"x\", \"y\", \"rows\", \"cols\"] }]",
-                "[]",
-            ),
-        ),
+    ]
+}
+
+fn in_launches() -> Vec<Mistake> {
+    let args = "args = [\"x\", \"y\", \"rows\", \"cols\"] }";
+    let launch = "{ symbol = \"row_sum\", grid = [\"rows\"], block = [256], ";
+    vec![
+        ("an unknown argument in a launch", with(args, &args.replace('y', "z"))),
+        ("an argument that no launch passes", with(args, &args.replace("\"y\", ", ""))),
+        ("no launch", with(&format!("    {launch}{args},\n"), "")),
         ("a launch of zero threads", with("block = [256]", "block = [0]")),
         ("a grid of an unknown dim", with("grid = [\"rows\"]", "grid = [\"row\"]")),
         ("a grid of four axes", with("grid = [\"rows\"]", "grid = [1, 1, 1, 1]")),

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use assay_num::Format;
-use assay_reference::{Division, Exponential, Extent, HyperbolicTangent, Order, Root};
+use assay_reference::{
+    Division, Exponential, Extent, HyperbolicTangent, Order, Program, Reduction, Root,
+};
 
 use super::error::{ManifestError, nearest_hint};
 use super::kernel::gate;
@@ -128,10 +130,10 @@ pub(super) fn read_arithmetic(table: &Table<'_>, spec: &mut Spec) -> Result<(), 
         }
     }
     if spec.accumulator != Format::F32 {
-        let names = reduction_names(spec);
-        let carried = names.into_iter().map(|name| (name, spec.accumulator));
+        let names = reductions(spec).iter().map(|reduction| reduction.name.clone());
+        let carried: Vec<_> = names.map(|name| (name, spec.accumulator)).collect();
         let stated = std::mem::take(&mut spec.arithmetic.accumulators);
-        spec.arithmetic.accumulators = carried.chain(stated).collect();
+        spec.arithmetic.accumulators = carried.into_iter().chain(stated).collect();
     }
     Ok(())
 }
@@ -166,32 +168,32 @@ fn read_operations(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestErr
     Ok(())
 }
 
-/// The entries of a table whose keys are reductions (`c`, or `mean.k` where `k` is not unique).
+/// The entries of a table whose keys are reductions (`c`, or `mean.k` where `k` is not unique), by
+/// the name the formula gives each.
 fn per_reduction<'t>(
     entry: &Entry<'t>,
     spec: &Spec,
 ) -> Result<BTreeMap<String, Entry<'t>>, ManifestError> {
-    let known = reduction_names(spec);
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let mut found = BTreeMap::new();
     for (name, span, value) in entry.any_table()?.named() {
         let nested = if value.is_table() { value.any_table()?.named() } else { Vec::new() };
         let nested = nested.into_iter().map(|(n, s, v)| (format!("{name}.{n}"), s, v));
         let flat = (!value.is_table()).then(|| (name.to_owned(), span, value));
         for (name, span, value) in flat.into_iter().chain(nested) {
-            if !known.contains(&name.as_str()) {
+            let named = reductions(spec).iter().find(|reduction| reduction.is_named(&name));
+            let Some(reduction) = named else {
+                let known: Vec<&str> = reductions(spec).iter().map(|r| r.name.as_str()).collect();
                 let error = entry.source.error(&span, format!("unknown reduction `{name}`"));
                 return Err(error.maybe_hint(nearest_hint(&name, &known)));
-            }
-            found.insert(name, value);
+            };
+            found.insert(reduction.name.clone(), value);
         }
     }
     Ok(found)
 }
 
-fn reduction_names(spec: &Spec) -> Vec<String> {
-    let reductions = spec.program.as_ref().map(|program| program.reductions());
-    reductions.unwrap_or_default().iter().map(|reduction| reduction.name.clone()).collect()
+fn reductions(spec: &Spec) -> &[Reduction] {
+    spec.program.as_deref().map(Program::reductions).unwrap_or_default()
 }
 
 fn positive_depth(entry: &Entry<'_>, depth: &Extent, spec: &Spec) -> Result<(), ManifestError> {

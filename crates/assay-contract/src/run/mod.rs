@@ -96,7 +96,7 @@ pub fn run(
     progress: &dyn Progress,
 ) -> RunOutcome {
     let selection = select(kernels, options);
-    let units = selection.units();
+    let units = selection.units(|index| namesake(kernels, index).is_none());
     let results: Vec<Mutex<Option<UnitResult>>> = units.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -134,6 +134,10 @@ fn finish(
 ) -> RunOutcome {
     let mut outcomes = Vec::new();
     for chosen in &selection.kernels {
+        if let Some(error) = namesake(kernels, chosen.index) {
+            outcomes.push(assemble(kernels[chosen.index].spec(), vec![error]));
+            continue;
+        }
         let (own, rest): (Vec<_>, Vec<_>) =
             results.into_iter().partition(|result| result.kernel == chosen.index);
         results = rest;
@@ -141,6 +145,18 @@ fn finish(
     }
     let (summary, exit) = summarize(&outcomes);
     RunOutcome { kernels: outcomes, summary, exit }
+}
+
+/// What a kernel gets that has the name of an earlier one: results are found by name.
+fn namesake(kernels: &[&dyn Kernel], index: usize) -> Option<UnitResult> {
+    let spec = kernels[index].spec();
+    let earlier = kernels[..index].iter().find(|other| other.spec().name == spec.name)?;
+    let (place, first) = (&spec.source, &earlier.spec().source);
+    let error = RunError::request(format!(
+        "{place}: another kernel is called `{}`, at {first}; give this one a name of its own",
+        spec.name
+    ));
+    Some(UnitResult::refused(index, error))
 }
 
 /// Runs one kernel through its gates on a device that the caller owns; for a child process that

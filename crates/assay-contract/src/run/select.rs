@@ -41,14 +41,15 @@ impl<'a> Selection<'a> {
         self.kernels.iter().map(|chosen| chosen.kernel.spec().name.as_str()).collect()
     }
 
-    pub(super) fn units(&self) -> Vec<Unit<'a>> {
+    /// The units of the kernels that are to run.
+    pub(super) fn units(&self, runs: impl Fn(usize) -> bool) -> Vec<Unit<'a>> {
         let unit = |chosen: &Chosen<'a>, gate: &Gate| Unit {
             index: chosen.index,
             kernel: chosen.kernel,
             gate: *gate,
             filter: chosen.filter,
         };
-        let chosen = self.kernels.iter();
+        let chosen = self.kernels.iter().filter(|chosen| runs(chosen.index));
         chosen.flat_map(|chosen| chosen.gates.iter().map(move |gate| unit(chosen, gate))).collect()
     }
 }

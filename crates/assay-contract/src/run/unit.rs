@@ -36,6 +36,20 @@ pub(super) struct UnitResult {
     pub(super) seconds: f64,
 }
 
+impl UnitResult {
+    /// A kernel that does not run at all.
+    pub(super) fn refused(kernel: usize, error: RunError) -> UnitResult {
+        UnitResult {
+            kernel,
+            gate: Gate::NonFinite,
+            result: Err(error),
+            lost_device: false,
+            skipped: false,
+            seconds: 0.0,
+        }
+    }
+}
+
 /// All kernels of the run, the seed, and who is told.
 type Surroundings<'a> = (&'a [&'a dyn Kernel], u64, &'a dyn Progress);
 
@@ -99,10 +113,10 @@ impl Unit<'_> {
         };
         let on_case = |case: &CaseName| progress.case(case);
         let context = GateContext::new(seed, &on_case).only(self.filter);
-        let mut recorder = Recorder { subject, trouble: None, lost_device: false };
+        let mut recorder = Recorder { subject, trouble: None, lost: None };
         let result = check(self.gate, &mut recorder, &context);
         progress.finished(name, &result);
-        (recorder.trouble.map_or(Ok(result), Err), recorder.lost_device)
+        (recorder.trouble.map_or(Ok(result), Err), recorder.lost.is_some())
     }
 
     /// The unit without having run.
@@ -153,23 +167,27 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Passes everything on, and remembers errors that are no verdict on the kernel.
+/// Passes everything on, and remembers errors that are no verdict on the kernel. Once the device
+/// is lost, every run answers with what it was lost to.
 struct Recorder<'a> {
     subject: DeviceSubject<'a>,
     trouble: Option<RunError>,
-    lost_device: bool,
+    lost: Option<RunError>,
 }
 
 impl Recorder<'_> {
-    fn note(&mut self, error: &RunError) {
-        match error {
-            RunError::Fault { lost_device, .. } => self.lost_device |= lost_device,
-            RunError::Unsupported { .. } => {}
+    fn noted(&mut self, result: Result<RunResult, RunError>) -> Result<RunResult, RunError> {
+        let Err(error) = &result else { return result };
+        let lost = match error {
+            RunError::Fault { lost_device, .. } => *lost_device,
+            RunError::Unsupported { .. } => false,
             error => {
-                self.lost_device |= matches!(error, RunError::Device { .. });
                 self.trouble.get_or_insert_with(|| error.clone());
+                matches!(error, RunError::Device { .. })
             }
-        }
+        };
+        self.lost = self.lost.take().or_else(|| lost.then(|| error.clone()));
+        result
     }
 }
 
@@ -179,19 +197,19 @@ impl Subject for Recorder<'_> {
     }
 
     fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
-        let result = self.subject.run(request);
-        if let Err(error) = &result {
-            self.note(error);
+        if let Some(error) = &self.lost {
+            return Err(error.clone());
         }
-        result
+        let result = self.subject.run(request);
+        self.noted(result)
     }
 
     fn run_replaced(&mut self, request: &RunRequest<'_>) -> Option<Result<RunResult, RunError>> {
-        let result = self.subject.run_replaced(request)?;
-        if let Err(error) = &result {
-            self.note(error);
+        if let Some(error) = &self.lost {
+            return Some(Err(error.clone()));
         }
-        Some(result)
+        let result = self.subject.run_replaced(request)?;
+        Some(self.noted(result))
     }
 
     fn obeys_schedules(&self) -> bool {
