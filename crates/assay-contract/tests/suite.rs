@@ -7,7 +7,7 @@ use assay_contract::spec::Spec;
 use assay_contract::{
     CheckOptions, Kernel, ManifestKernel, RunOutcome, Silent, load_manifest, run,
 };
-use assay_record::ExitCode;
+use assay_record::{ExitCode, Outcome};
 
 fn load(file: &str) -> Vec<ManifestKernel> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/cuda").join(file);
@@ -49,16 +49,21 @@ fn row_sum_passes_every_gate_and_every_control_is_red() {
 
 #[test]
 fn every_control_replaced_by_the_correct_kernel_fails_the_run() {
-    let correct = row_sum().into_iter().find(|kernel| !kernel.spec().is_control());
-    let correct = correct.expect("row sum is in the suite").into_spec();
-    for control in row_sum() {
+    let suite = load("suite.toml");
+    let suite: Vec<Spec> = suite.into_iter().map(ManifestKernel::into_spec).collect();
+    for control in load("controls.toml") {
         let control = control.into_spec();
-        let Some(gate) = control.control_for else { continue };
-        let (name, module) = (control.name.clone(), correct.module.clone());
-        let green = Spec { module, launches: correct.launches.clone(), ..control };
+        let name = control.name.clone();
+        let correct = suite.iter().find(|spec| control.control_of.as_ref() == Some(&spec.name));
+        let correct = correct.expect("a control is a broken copy of a kernel in the suite");
+        let gate = control.control_for.expect("controls.toml holds controls only");
+        let (module, launches) = (correct.module.clone(), correct.launches.clone());
+        let green = ManifestKernel::new(Spec { module, launches, ..control });
         let options = CheckOptions { gates: vec![gate], ..CheckOptions::default() };
-        let run = check(&[ManifestKernel::new(green)], &options);
-        assert_eq!(run.exit, ExitCode::Problems, "{name} stayed red with correct code");
+        let run = check(&[green], &options);
+        assert_eq!(run.exit, ExitCode::Problems, "{name} stays red with correct code");
         assert_eq!((run.summary.controls_red, run.summary.controls), (0, 1), "{name}");
+        let result = run.kernels[0].result.gate(gate).expect("the gate ran");
+        assert_eq!(result.outcome, Outcome::Pass, "{name}: {}", result.reason);
     }
 }
