@@ -1,4 +1,5 @@
-//! The PTX of the built-in suite, generated from its CUDA sources and committed beside them.
+//! The PTX of the built-in suite and of the examples, generated from the CUDA sources and committed
+//! beside them.
 //!
 //! `cargo xtask kernels` regenerates every file; `--check` regenerates into a temporary folder and
 //! reports the first line that differs.
@@ -14,6 +15,9 @@ use crate::toolchain::{self, EXIT_REQUEST, EXIT_UNAVAILABLE};
 
 /// The suite is built for the oldest architecture served; the driver compiles it for newer ones.
 const OPTIONS: [&str; 4] = ["-arch=compute_80", "-ptx", "-O3", "-std=c++17"];
+
+/// The folders whose CUDA sources have their PTX beside them.
+const FOLDERS: [&str; 2] = ["kernels/cuda", "examples"];
 
 /// What came of one source.
 enum Outcome {
@@ -57,17 +61,23 @@ pub(crate) fn command(arguments: &[String]) -> ExitCode {
 
 /// Generates every file on as many threads as there are cores; true if none is a problem.
 fn generate_all(nvcc: &Path, check: bool) -> io::Result<bool> {
-    let root = toolchain::repository().join("kernels/cuda");
+    let roots = FOLDERS.map(|folder| toolchain::repository().join(folder));
+    let mut all = Vec::new();
+    for root in &roots {
+        all.extend(sources(root)?.into_iter().map(|source| (root, source)));
+    }
     let scratch = std::env::temp_dir().join(format!("assay-kernels-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let queue = Mutex::new(sources(&root)?.into_iter().enumerate());
+    let queue = Mutex::new(all.into_iter().enumerate());
     let fine = Mutex::new(true);
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some((index, source)) = queue.lock().ok().and_then(|mut q| q.next()) {
+                while let Some((index, (root, source))) =
+                    queue.lock().ok().and_then(|mut q| q.next())
+                {
                     let fresh = scratch.join(format!("{index}.ptx"));
-                    let outcome = generate(nvcc, &root, &source, &fresh, check);
+                    let outcome = generate(nvcc, root, &source, &fresh, check);
                     if !report(&source, &outcome) {
                         fine.lock().map(|mut fine| *fine = false).ok();
                     }
