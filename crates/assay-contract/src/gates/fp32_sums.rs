@@ -183,7 +183,7 @@ impl Running {
             if verdict.rejected > 0 {
                 self.failures += 1;
                 let finding = judge::finding(case, (tensor, dims), &verdict, Outcome::Fail);
-                for finding in finding {
+                if let Some(finding) = finding {
                     self.tally.find(finding);
                 }
             }

@@ -177,7 +177,7 @@ impl Running {
                 self.failures += 1;
                 let at = (tensor, prepared.dims);
                 let finding = judge::finding(prepared.case, at, &verdict, Outcome::Fail);
-                for finding in finding {
+                if let Some(finding) = finding {
                     self.tally.find(finding);
                 }
             }
