@@ -253,7 +253,9 @@ impl Expr {
         match &self.kind {
             ExprKind::Number { .. } | ExprKind::Name(_) => {}
             ExprKind::Read { indices: parts, .. } | ExprKind::Call { arguments: parts, .. } => {
-                parts.iter().for_each(|part| part.walk(visit));
+                for part in parts {
+                    part.walk(visit);
+                }
             }
             ExprKind::Negate(operand) | ExprKind::Not(operand) => operand.walk(visit),
             ExprKind::Binary { left, right, .. } => {
@@ -261,7 +263,9 @@ impl Expr {
                 right.walk(visit);
             }
             ExprKind::Reduce(reduce) => {
-                reduce.parts().for_each(|part| part.walk(visit));
+                for part in reduce.parts() {
+                    part.walk(visit);
+                }
             }
         }
     }

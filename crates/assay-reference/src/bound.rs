@@ -173,8 +173,8 @@ impl Domain for Bounds<'_> {
     }
 
     fn whole(&self, value: &[i64], out: &mut BoundTile, count: usize) {
-        for lane in 0..count {
-            out.value[lane] = value[lane] as f64;
+        for (lane, value) in value[..count].iter().enumerate() {
+            out.value[lane] = *value as f64;
             out.error[lane] = self.rounding.leaf(out.value[lane]);
         }
         out.inherit(&[]);
@@ -278,9 +278,8 @@ impl Domain for Bounds<'_> {
             let exact = p == 0.0 && format.round(value) == value;
             out.value[lane] = value;
             out.error[lane] = if exact { 0.0 } else { p + unit * (value.abs() + p) + half };
-            if !(value.abs() + p <= format.max_finite()) {
-                out.trouble.overflow |= 1 << lane;
-            }
+            let fits = value.abs() + p <= format.max_finite();
+            out.trouble.overflow |= Lanes::from(!fits) << lane;
         }
     }
 
@@ -300,7 +299,8 @@ impl Domain for Bounds<'_> {
             let (x, y) = (a.value[lane], b.value[lane]);
             let reach = a.error[lane] + b.error[lane];
             out.value[lane] = f64::from(holds(how, &x, &y));
-            out.error[lane] = f64::from(reach != 0.0 && !((x - y).abs() > reach));
+            let decided = reach == 0.0 || (x - y).abs() > reach;
+            out.error[lane] = f64::from(!decided);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::ast::ReduceOperation;
 use crate::bound::BoundTile;
 use crate::functions::{larger, smaller};
 use crate::rounding::{LARGEST, Rounding, UNIT};
+use crate::tile::Trouble;
 use crate::variance::Differences;
 
 /// How one stage's sum errs.
@@ -49,9 +50,8 @@ pub(crate) struct BoundSum {
     /// The product of the factors larger than 1, which bounds what underflow can grow to.
     growth: f64,
     differences: DifferenceSums,
-    vanishing: bool,
-    overflow: bool,
-    undecided: bool,
+    /// Trouble of any term, in any lane.
+    trouble: Trouble,
     inexact: bool,
 }
 
@@ -60,9 +60,9 @@ pub(crate) struct BoundSum {
 struct DifferenceSums {
     used: bool,
     mean_error: f64,
-    /// sum(2|d|r + r^2 + 2 r e_mean)
+    /// `sum(2|d|r + r^2 + 2 r e_mean)`
     change: f64,
-    /// sum((|d| + e_mean + r)^2)
+    /// `sum((|d| + e_mean + r)^2)`
     magnitude: f64,
 }
 
@@ -83,18 +83,14 @@ impl BoundSum {
             reach: if operation == ReduceOperation::Prod { 1.0 } else { 0.0 },
             growth: 1.0,
             differences: DifferenceSums::default(),
-            vanishing: false,
-            overflow: false,
-            undecided: false,
+            trouble: Trouble::default(),
             inexact: false,
         }
     }
 
     /// Takes the first `count` lanes as terms.
     pub(crate) fn add(&mut self, tile: &BoundTile, count: usize) {
-        self.vanishing |= tile.trouble.vanishing != 0;
-        self.overflow |= tile.trouble.overflow != 0;
-        self.undecided |= tile.trouble.undecided != 0;
+        self.trouble = self.trouble.joined(tile.trouble);
         self.inexact |= tile.inexact != 0;
         let (values, errors) = (&tile.value[..count], &tile.error[..count]);
         match self.operation {
@@ -225,9 +221,13 @@ impl BoundSum {
             _ => self.growth,
         };
         let largest = rule.accumulator.max_finite().min(LARGEST);
-        out.trouble.vanishing = u128::from(self.vanishing);
-        out.trouble.overflow = u128::from(self.overflow || sum && !(reach <= largest));
-        out.trouble.undecided = u128::from(self.undecided);
+        let within = reach <= largest;
+        let first = |is: bool| u128::from(is);
+        out.trouble = Trouble {
+            vanishing: first(self.trouble.vanishing != 0),
+            overflow: first(self.trouble.overflow != 0 || sum && !within),
+            undecided: first(self.trouble.undecided != 0),
+        };
     }
 
     fn finish_sum(&self, rule: &SumRule, rounding: Rounding) -> (f64, f64, bool) {
@@ -283,7 +283,7 @@ impl BoundSum {
         errors + gamma(depth, unit) * (reach + converted) + converted + flushed + own
     }
 
-    /// K e_mean^2 + sum(2|d|r + r^2 + 2 r e_mean) + sum(u t + eta) + gamma(d)(1 + u) sum t.
+    /// `K e_mean^2 + sum(2|d|r + r^2 + 2 r e_mean) + sum(u t + eta) + gamma(d)(1 + u) sum t`.
     fn variance_error(&self, rule: &SumRule, rounding: Rounding) -> f64 {
         let DifferenceSums { mean_error, change, magnitude, .. } = self.differences;
         let depth = rule.depth.unwrap_or(self.terms);

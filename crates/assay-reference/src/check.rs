@@ -71,8 +71,9 @@ impl<'a> Checker<'a> {
         names.extend(dims.iter().chain(scalars.keys()).map(String::as_str));
         names.sort_unstable();
         let start = Span::default();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let message = format!("the signature names `{}` twice", pair[0]);
+        let twice = |pair: &[&'a str]| matches!(pair, [a, b] if a == b).then(|| pair[0]);
+        if let Some(name) = names.windows(2).find_map(twice) {
+            let message = format!("the signature names `{name}` twice");
             return Err(self.error(start, message).with_hint("give each a name of its own"));
         }
         for tensor in tensors() {

@@ -205,9 +205,10 @@ impl Program {
 /// A result as value and error.
 fn bounded(result: StageResult) -> Bounded {
     let StageResult { value, error, inexact, .. } = result;
-    let exact_sums = match inexact.is_empty() {
-        true => vec![true; value.len()],
-        false => inexact.into_iter().map(|inexact| !inexact).collect(),
+    let exact_sums = if inexact.is_empty() {
+        vec![true; value.len()]
+    } else {
+        inexact.into_iter().map(|inexact| !inexact).collect()
     };
     Bounded { value, error, exact_sums, problems: Vec::new(), undecided: 0 }
 }
@@ -234,16 +235,17 @@ impl Program {
                 });
             }
         }
-        if let Some(first) = bounded.error.iter().position(|error| !error.is_finite()) {
-            if bounded.problems.is_empty() {
-                bounded.problems.push(FixtureProblem {
-                    kind: ProblemKind::Unbounded,
-                    statement: name.to_owned(),
-                    expression: name.to_owned(),
-                    element: vec![first as i64],
-                    count: bounded.error.iter().filter(|error| !error.is_finite()).count() as u64,
-                });
-            }
+        let unbounded = || bounded.error.iter().enumerate().filter(|(_, e)| !e.is_finite());
+        if let Some((first, _)) = unbounded().next()
+            && bounded.problems.is_empty()
+        {
+            bounded.problems.push(FixtureProblem {
+                kind: ProblemKind::Unbounded,
+                statement: name.to_owned(),
+                expression: name.to_owned(),
+                element: vec![first as i64],
+                count: unbounded().count() as u64,
+            });
         }
     }
 

@@ -159,7 +159,9 @@ fn collect_names<'e>(expr: &'e Expr, found: &mut Vec<&'e str>) {
             collect_names(right, found);
         }
         ExprKind::Call { arguments, .. } => {
-            arguments.iter().for_each(|argument| collect_names(argument, found));
+            for argument in arguments {
+                collect_names(argument, found);
+            }
         }
         _ => {}
     }

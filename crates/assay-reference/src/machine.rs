@@ -274,7 +274,7 @@ impl<'a, D: Domain> Machine<'a, D> {
                 domain.field(&before[*word], fields, out, count);
             }
             Node::Compare(how, a, b) => {
-                domain.compare(*how, [&before[*a], &before[*b]], out, count)
+                domain.compare(*how, [&before[*a], &before[*b]], out, count);
             }
             Node::CompareWhole(how, a, b) => {
                 domain.compare_whole(*how, [&ints[*a].value, &ints[*b].value], out, count);

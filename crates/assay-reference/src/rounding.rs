@@ -11,7 +11,7 @@ use crate::plan::Unary;
 
 /// The unit roundoff of fp32, widened by the little that `f64` references err themselves: every
 /// node's value is within a few 2^-53 of the real number, which 2^-20 of u covers 500 times over.
-pub(crate) const UNIT: f64 = (1.0 + 9.5367431640625e-7) / (1u32 << 24) as f64;
+pub(crate) const UNIT: f64 = (1.0 + 1.0 / (1u32 << 20) as f64) / (1u32 << 24) as f64;
 /// 2^126, where approximate division starts to return 0. Source: PTX ISA, `div.approx.f32`.
 pub(crate) const APPROXIMATE_DIVISOR_LIMIT: f64 = (1u128 << 126) as f64;
 /// The largest finite fp32 value.
@@ -88,21 +88,34 @@ impl Rounding {
     /// The constant of a function of `argument`, which itself may err by `error`.
     ///
     /// Sources: PTX ISA for `sqrt.approx` (2^-23), `rsqrt.approx` (2^-22.9), `tanh.approx` (2^-11)
-    /// and `ex2.approx` (2 ulp); CUDA C++ Programming Guide, "Mathematical Functions", for the rest:
-    /// at most 2 ulp each, `logf` and `log2f` 1 ulp.
+    /// and `ex2.approx` (2 ulp). The CUDA C++ Programming Guide, "Mathematical Functions", states
+    /// for the rest n ulp from the correctly rounded result, hence n + 1/2 ulp from the real one and
+    /// c = 2n + 1: n is 1 for `expf`, `logf` and `log2f` and 2 for `exp2f`, `tanhf`, `sinf`, `cosf`
+    /// and `erff`. `exp` gets 4, which covers kernels' own reductions around `ex2.approx` too.
     #[inline]
     pub(crate) fn function(&self, operation: Unary, argument: f64, error: f64) -> f64 {
         match operation {
             Unary::Negate | Unary::Abs | Unary::Floor => 0.0,
-            Unary::Sqrt if self.sqrt == Root::Ieee => 1.0,
-            Unary::Sqrt => 2.0,
-            Unary::Rsqrt if self.rsqrt == Root::Ieee => 1.0,
-            Unary::Rsqrt => 2.2,
+            Unary::Sqrt => {
+                if self.sqrt == Root::Ieee {
+                    1.0
+                } else {
+                    2.0
+                }
+            }
+            Unary::Rsqrt => {
+                if self.rsqrt == Root::Ieee {
+                    1.0
+                } else {
+                    2.2
+                }
+            }
             // The product with log2(e) is rounded, and so is that constant.
             Unary::Exp if self.exp == Exponential::Ex2 => 4.0 + 1.25 * (argument.abs() + error),
             Unary::Tanh if self.tanh == HyperbolicTangent::Approx => 8192.0,
-            Unary::Log | Unary::Log2 => 2.0,
-            Unary::Exp | Unary::Exp2 | Unary::Tanh | Unary::Sin | Unary::Cos | Unary::Erf => 4.0,
+            Unary::Exp => 4.0,
+            Unary::Log | Unary::Log2 => 3.0,
+            Unary::Exp2 | Unary::Tanh | Unary::Sin | Unary::Cos | Unary::Erf => 5.0,
         }
     }
 }

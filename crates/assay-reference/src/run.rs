@@ -318,12 +318,12 @@ fn reduce_piece<D: Domain>(
 ) -> Ran<()> {
     let terms = (piece.end - piece.start) as usize;
     machine.variables[machine.along] = piece.start;
-    if let Some((a, b)) = factors {
-        if let (Some(a), Some(b)) = (machine.neighbours(a, terms), machine.neighbours(b, terms)) {
-            if machine.domain.add_products(sum, a, b) {
-                return Ok(());
-            }
-        }
+    if let Some((a, b)) = factors
+        && let Some(a) = machine.neighbours(a, terms)
+        && let Some(b) = machine.neighbours(b, terms)
+        && machine.domain.add_products(sum, a, b)
+    {
+        return Ok(());
     }
     machine.begin_run(terms)?;
     let mut done = 0;

@@ -67,15 +67,12 @@ impl Planner<'_> {
         }
         let stage = self.stage;
         let node = &stage.nodes[id];
-        let varies = match node {
-            Node::Read(access) => {
-                self.access(schedule, access, schedule.read_landing[id].unwrap_or(0))
-            }
-            _ => {
-                let operands = node.operands();
-                let nodes = operands.into_iter().fold(false, |v, n| self.node(schedule, n) | v);
-                node.integers().into_iter().fold(nodes, |v, i| self.int(schedule, i) | v)
-            }
+        let varies = if let Node::Read(access) = node {
+            self.access(schedule, access, schedule.read_landing[id].unwrap_or(0))
+        } else {
+            let operands = node.operands();
+            let nodes = operands.into_iter().fold(false, |v, n| self.node(schedule, n) | v);
+            node.integers().into_iter().fold(nodes, |v, i| self.int(schedule, i) | v)
         };
         self.node_varies[id] = Some(varies);
         let list = if varies { &mut schedule.varying } else { &mut schedule.constant };

@@ -162,14 +162,14 @@ impl Matcher<'_> {
         let Node::Whole(count) = stage.nodes[count] else { return None };
         let Node::Read(access) = &stage.nodes[total] else { return None };
         let sum = &self.stages[self.stage_of(access.source)?];
-        let mut inner = self.renamed(stage, access, variance, &variables)?;
+        let mut inner = renamed(stage, access, variance, &variables)?;
         inner.push(Meaning::Reduced);
         let (own, theirs) = (variance.reduction.as_ref()?, sum.reduction.as_ref()?);
         let is_sum =
             |r: &crate::plan::StageReduction| r.operation == crate::ast::ReduceOperation::Sum;
         let from_zero = variance.ints[own.from] == Int::Literal(0);
         let equal = |stage: &Stage, int: IntId, meaning: &[Meaning]| {
-            self.same_int(variance, own.to, stage, int, meaning)
+            same_int(variance, own.to, stage, int, meaning)
         };
         let matches = is_sum(own)
             && is_sum(theirs)
@@ -177,7 +177,7 @@ impl Matcher<'_> {
             && sum.ints[theirs.from] == Int::Literal(0)
             && equal(sum, theirs.to, &inner)
             && equal(stage, count, &variables)
-            && self.same_node(variance, sample, sum, sum.root, &inner);
+            && same_node(variance, sample, sum, sum.root, &inner);
         matches.then(|| stage.statement.clone())
     }
 
@@ -195,91 +195,71 @@ impl Matcher<'_> {
         if target.reduction.is_some() {
             return Some((stage, node, variables));
         }
-        let inner = self.renamed(stage, access, variance, &variables)?;
+        let inner = renamed(stage, access, variance, &variables)?;
         self.behind(target, target.root, variance, inner)
     }
+}
 
-    /// What the variables of the accessed stage are, given what those of `stage` are.
-    fn renamed(
-        &self,
-        stage: &Stage,
-        access: &Access,
-        variance: &Stage,
-        variables: &[Meaning],
-    ) -> Option<Vec<Meaning>> {
-        let meaning = |int: &IntId| match &stage.ints[*int] {
-            Int::Index(v) if std::ptr::eq(stage, variance) && *v == variance.rank => {
-                Some(Meaning::Reduced)
-            }
-            Int::Index(v) => variables.get(*v).copied(),
-            _ if std::ptr::eq(stage, variance) => Some(Meaning::Int(*int)),
-            _ => None,
-        };
-        access.indices.iter().map(meaning).collect()
-    }
-
-    /// Whether node `a` of the variance's stage is node `b` of another.
-    fn same_node(
-        &self,
-        variance: &Stage,
-        a: NodeId,
-        other: &Stage,
-        b: NodeId,
-        meaning: &[Meaning],
-    ) -> bool {
-        let node = |a: NodeId, b: NodeId| self.same_node(variance, a, other, b, meaning);
-        let int = |a: IntId, b: IntId| self.same_int(variance, a, other, b, meaning);
-        match (&variance.nodes[a], &other.nodes[b]) {
-            (Node::Literal(a), Node::Literal(b)) => a == b,
-            (Node::Scalar(a), Node::Scalar(b)) => a == b,
-            (Node::Whole(a), Node::Whole(b)) => int(*a, *b),
-            (Node::Read(a), Node::Read(b)) => self.same_access(variance, a, other, b, meaning),
-            (Node::Unary(o, a), Node::Unary(p, b)) => o == p && node(*a, *b),
-            (Node::Round(f, a), Node::Round(g, b)) => f == g && node(*a, *b),
-            (Node::Binary(o, a, c), Node::Binary(p, b, d)) => {
-                o == p && node(*a, *b) && node(*c, *d)
-            }
-            _ => false,
+/// What the variables of the accessed stage are, given what those of `stage` are.
+fn renamed(
+    stage: &Stage,
+    access: &Access,
+    variance: &Stage,
+    variables: &[Meaning],
+) -> Option<Vec<Meaning>> {
+    let meaning = |int: &IntId| match &stage.ints[*int] {
+        Int::Index(v) if std::ptr::eq(stage, variance) && *v == variance.rank => {
+            Some(Meaning::Reduced)
         }
-    }
+        Int::Index(v) => variables.get(*v).copied(),
+        _ if std::ptr::eq(stage, variance) => Some(Meaning::Int(*int)),
+        _ => None,
+    };
+    access.indices.iter().map(meaning).collect()
+}
 
-    fn same_access(
-        &self,
-        variance: &Stage,
-        a: &Access,
-        other: &Stage,
-        b: &Access,
-        meaning: &[Meaning],
-    ) -> bool {
-        let mut pairs = a.indices.iter().zip(&b.indices);
-        a.source == b.source
-            && a.guard.is_none()
-            && b.guard.is_none()
-            && pairs.all(|(a, b)| self.same_int(variance, *a, other, *b, meaning))
+/// Whether node `a` of the variance's stage is node `b` of another.
+fn same_node(variance: &Stage, a: NodeId, other: &Stage, b: NodeId, meaning: &[Meaning]) -> bool {
+    let node = |a: NodeId, b: NodeId| same_node(variance, a, other, b, meaning);
+    let int = |a: IntId, b: IntId| same_int(variance, a, other, b, meaning);
+    match (&variance.nodes[a], &other.nodes[b]) {
+        (Node::Literal(a), Node::Literal(b)) => a == b,
+        (Node::Scalar(a), Node::Scalar(b)) => a == b,
+        (Node::Whole(a), Node::Whole(b)) => int(*a, *b),
+        (Node::Read(a), Node::Read(b)) => same_access(variance, a, other, b, meaning),
+        (Node::Unary(o, a), Node::Unary(p, b)) => o == p && node(*a, *b),
+        (Node::Round(f, a), Node::Round(g, b)) => f == g && node(*a, *b),
+        (Node::Binary(o, a, c), Node::Binary(p, b, d)) => o == p && node(*a, *b) && node(*c, *d),
+        _ => false,
     }
+}
 
-    fn same_int(
-        &self,
-        variance: &Stage,
-        a: IntId,
-        other: &Stage,
-        b: IntId,
-        meaning: &[Meaning],
-    ) -> bool {
-        let int = |a: IntId, b: IntId| self.same_int(variance, a, other, b, meaning);
-        match (&variance.ints[a], &other.ints[b]) {
-            (Int::Index(v), Int::Index(w)) => match meaning.get(*w) {
-                Some(Meaning::Reduced) => *v == variance.rank,
-                Some(Meaning::Int(own)) => *own == a,
-                None => std::ptr::eq(variance, other) && v == w,
-            },
-            (_, Int::Index(w)) => meaning.get(*w) == Some(&Meaning::Int(a)),
-            (Int::Literal(a), Int::Literal(b)) => a == b,
-            (Int::Dim(a), Int::Dim(b)) => a == b,
-            (Int::Operation(o, a, c), Int::Operation(p, b, d)) => {
-                o == p && int(*a, *b) && int(*c, *d)
-            }
-            _ => false,
-        }
+fn same_access(
+    variance: &Stage,
+    a: &Access,
+    other: &Stage,
+    b: &Access,
+    meaning: &[Meaning],
+) -> bool {
+    let mut pairs = a.indices.iter().zip(&b.indices);
+    a.source == b.source
+        && a.guard.is_none()
+        && b.guard.is_none()
+        && pairs.all(|(a, b)| same_int(variance, *a, other, *b, meaning))
+}
+
+fn same_int(variance: &Stage, a: IntId, other: &Stage, b: IntId, meaning: &[Meaning]) -> bool {
+    let int = |a: IntId, b: IntId| same_int(variance, a, other, b, meaning);
+    match (&variance.ints[a], &other.ints[b]) {
+        (Int::Index(v), Int::Index(w)) => match meaning.get(*w) {
+            Some(Meaning::Reduced) => *v == variance.rank,
+            Some(Meaning::Int(own)) => *own == a,
+            None => std::ptr::eq(variance, other) && v == w,
+        },
+        (_, Int::Index(w)) => meaning.get(*w) == Some(&Meaning::Int(a)),
+        (Int::Literal(a), Int::Literal(b)) => a == b,
+        (Int::Dim(a), Int::Dim(b)) => a == b,
+        (Int::Operation(o, a, c), Int::Operation(p, b, d)) => o == p && int(*a, *b) && int(*c, *d),
+        _ => false,
     }
 }

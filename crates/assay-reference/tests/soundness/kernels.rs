@@ -114,9 +114,9 @@ pub(crate) fn dot(a: &[f32], b: &[f32], order: Order) -> (f32, usize) {
     order.sum(&products)
 }
 
-/// A chain of fused multiply-adds.
-pub(crate) fn fused_dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).fold(0.0, |sum, (a, b)| a.mul_add(*b, sum))
+/// A chain of fused multiply-adds, which rounds no product.
+pub(crate) fn fused_dot(a: &[f32], b: &[f32]) -> (f32, usize) {
+    (a.iter().zip(b).fold(0.0, |sum, (a, b)| a.mul_add(*b, sum)), a.len())
 }
 
 pub(crate) fn softmax(x: &[f32], order: Order, near: &mut Approximation) -> (Vec<f32>, usize) {
@@ -154,11 +154,15 @@ pub(crate) fn layer_norm(
 }
 
 /// The one-pass variance, which loses all digits where the mean is large: not sound.
-pub(crate) fn one_pass_layer_norm((x, w, b): Row<'_>, eps: f32, order: Order) -> Vec<f32> {
+pub(crate) fn one_pass_layer_norm(
+    (x, w, b): Row<'_>,
+    eps: f32,
+    sum: impl Fn(&[f32]) -> f32,
+) -> Vec<f32> {
     let count = x.len() as f32;
-    let mean = order.sum(x).0 / count;
+    let mean = sum(x) / count;
     let squares: Vec<f32> = x.iter().map(|x| x * x).collect();
-    let variance = order.sum(&squares).0 / count - mean * mean;
+    let variance = sum(&squares) / count - mean * mean;
     let scale = 1.0 / (variance.max(0.0) + eps).sqrt();
     x.iter().zip(w).zip(b).map(|((x, w), b)| (x - mean) * scale * w + b).collect()
 }

@@ -1,6 +1,8 @@
 //! The error rules hold: emulated fp32 kernels never err by more than e, and e is not far above what
 //! they do err by.
 
+mod arithmetic;
+mod figures;
 mod formulas;
 mod kernels;
 
@@ -28,15 +30,19 @@ fn family(name: &'static str) -> Family {
     const MATRIX: &[&str] = &["rows", "cols"];
     const COLS: &[&str] = &["cols"];
     const ROWS: &[&str] = &["rows"];
-    let (inputs, output, sums): (&[(&str, &[&str])], &[&str], &'static [&'static str]) = match name
-    {
-        "rows.sum" => (&[("x", MATRIX)], ROWS, &["c"]),
-        "rows.max" => (&[("x", MATRIX)], ROWS, &[]),
-        "rows.dot" => (&[("a", MATRIX), ("b", MATRIX)], ROWS, &["c"]),
-        "rows.softmax" => (&[("x", MATRIX)], MATRIX, &["c"]),
-        "rows.rms_norm" => (&[("x", MATRIX), ("w", COLS)], MATRIX, &["c"]),
-        "rows.layer_norm" => (&[("x", MATRIX), ("w", COLS), ("b", COLS)], MATRIX, &["j", "c"]),
-        _ => (&[("w", MATRIX), ("x", COLS)], ROWS, &["c"]),
+    let inputs: &[(&str, &[&str])] = match name {
+        "rows.dot" => &[("a", MATRIX), ("b", MATRIX)],
+        "rows.rms_norm" => &[("x", MATRIX), ("w", COLS)],
+        "rows.layer_norm" => &[("x", MATRIX), ("w", COLS), ("b", COLS)],
+        "dense.gemv" => &[("w", MATRIX), ("x", COLS)],
+        _ => &[("x", MATRIX)],
+    };
+    let elementwise = matches!(name, "rows.softmax" | "rows.rms_norm" | "rows.layer_norm");
+    let output = if elementwise { MATRIX } else { ROWS };
+    let sums: &'static [&'static str] = match name {
+        "rows.max" => &[],
+        "rows.layer_norm" => &["j", "c"],
+        _ => &["c"],
     };
     let tensor = |(name, shape): &(&str, &[&str])| Tensor::new(name, Format::F32, shape).unwrap();
     let signature = Signature {
@@ -131,6 +137,9 @@ fn emulate(
         let (values, depth) = match family.name {
             "rows.sum" => one(order.sum(row("x", r))),
             "rows.max" => one((row("x", r).iter().copied().fold(f32::NEG_INFINITY, f32::max), 0)),
+            "rows.dot" if order == Order::Chain => {
+                one(kernels::fused_dot(row("a", r), row("b", r)))
+            }
             "rows.dot" => one(kernels::dot(row("a", r), row("b", r), order)),
             "rows.softmax" => kernels::softmax(row("x", r), order, near),
             "rows.rms_norm" => kernels::rms_norm((row("x", r), row("w", 0)), EPS, order, near),
@@ -177,7 +186,8 @@ fn worst_share(family: &Family, case: &Case, order: Order, spread: Spread, seed:
     for (at, got) in outputs.iter().enumerate() {
         let (value, error) = (bounded.value[at], bounded.error[at]);
         let off = (f64::from(*got) - value).abs();
-        if !bounded.problems.is_empty() && !(error.is_finite() && got.is_finite()) {
+        let judged = error.is_finite() && got.is_finite();
+        if !bounded.problems.is_empty() && !judged {
             continue;
         }
         assert!(
@@ -194,16 +204,6 @@ fn worst_share(family: &Family, case: &Case, order: Order, spread: Spread, seed:
     }
     worst
 }
-
-const FAMILIES: [&str; 7] = [
-    "rows.sum",
-    "rows.max",
-    "rows.dot",
-    "rows.softmax",
-    "rows.rms_norm",
-    "rows.layer_norm",
-    "dense.gemv",
-];
 
 /// Random shapes of all spreads: no emulated kernel errs by more than its bound.
 fn check_family(name: &'static str, shapes: u64) {
@@ -245,28 +245,4 @@ fn rms_norm_stays_within_its_bound() {
 #[test]
 fn layer_norm_stays_within_its_bound() {
     check_family("rows.layer_norm", 500);
-}
-
-/// The bound over the worst error that any order makes, at one shape and spread.
-fn tightness(name: &'static str, cols: usize, spread: Spread) -> f64 {
-    let family = family(name);
-    let mut worst = 0.0f64;
-    for seed in 0..8 {
-        let mut random = SplitMix64::new(seed).fork("tightness");
-        let case = case(&family, &mut random, (32, cols), spread);
-        for order in Order::all(seed) {
-            worst = worst.max(worst_share(&family, &case, order, spread, seed));
-        }
-    }
-    1.0 / worst
-}
-
-#[test]
-fn bounds_are_within_a_hundred_times_of_the_worst_error_seen() {
-    for name in FAMILIES.into_iter().filter(|name| *name != "rows.max") {
-        for cols in [4, 64, 512] {
-            let ratio = tightness(name, cols, Spread::Normal);
-            assert!((1.0..=100.0).contains(&ratio), "{name} at {cols}: e / worst = {ratio}");
-        }
-    }
 }
