@@ -9,7 +9,7 @@ use assay_contract::subject::{Change, RunError, RunRequest, RunResult};
 use assay_contract::{CheckOptions, FunctionKernel, Kernel, RunOutcome, Silent};
 use assay_record::{CaseName, ExitCode, Gate, Outcome};
 
-use common::{NoDevice, by_arrival, check, correct, options, result, row_sum_spec, sums};
+use common::{NoDevice, by_arrival, check, correct, options, result, row_sum_spec, spec_of, sums};
 
 const CONTROL: &str = "control = { gate = \"repeat\", of = \"row_sum\" }";
 const KNOWN: &str =
@@ -41,6 +41,29 @@ fn a_sum_that_depends_on_arrival_fails_gate_2() {
     assert_eq!(outcome, Outcome::Fail);
     assert!(reason.contains("run 2 (reversed, alignment class 1) gives y[0] = "), "{reason}");
     assert_eq!(run.exit, ExitCode::Problems);
+}
+
+#[test]
+fn a_sum_of_two_terms_has_no_order_to_show() {
+    let spec = row_sum_spec("row_sum", "cases = [{ rows = 3, cols = 2 }]");
+    let kernel = FunctionKernel::new(spec, |request| Ok(result(&sums(request, false))));
+    let result = &check(&[&kernel], &repeat()).kernels[0].result.gates[0];
+    assert_eq!((result.outcome, result.cases), (Outcome::Pass, 1));
+}
+
+#[test]
+fn sums_whose_order_no_input_shows_are_unproven_unless_they_are_exact() {
+    let outcome_of = |formula: &str| {
+        let spec = spec_of("k", &format!("formula = \"{formula}\""), "");
+        let zeros =
+            |request: &RunRequest<'_>| Ok(result(&vec![0.0; request.dims["rows"] as usize]));
+        outcome(&check(&[&FunctionKernel::new(spec, zeros)], &repeat()), 0, Gate::Repeat)
+    };
+    let (logarithms, reason) = outcome_of("y[r] = sum(c in 0..cols: log(x[r,c]))");
+    assert_eq!(logarithms, Outcome::Unproven);
+    assert_eq!(reason, "no input lets the order of the sums show");
+    let (count, _) = outcome_of("y[r] = sum(c in 0..cols: select(x[r,c] > 0, 1, 0))");
+    assert_eq!(count, Outcome::Pass);
 }
 
 #[test]

@@ -64,14 +64,16 @@ struct Target {
     axis: usize,
 }
 
-/// The fills for a kernel at a shape.
+/// The fills for a kernel at a shape: without a sum of three terms no order can show.
 pub(super) fn fills(spec: &Spec, dims: &Dims) -> Result<Vec<Fill>, RunError> {
     let mut fewest_lines = usize::MAX;
     for target in targets(spec) {
         if let Some(tensor) = input(spec, &target.tensor) {
             let shape = sizes(&tensor.name, &tensor.shape, dims)?;
-            let lines: usize = shape.iter().product::<usize>() / shape[target.axis];
-            fewest_lines = fewest_lines.min(lines);
+            let length = shape[target.axis];
+            if length >= 3 {
+                fewest_lines = fewest_lines.min(shape.iter().product::<usize>() / length);
+            }
         }
     }
     let mut fills = vec![Fill::Plain];
@@ -79,11 +81,6 @@ pub(super) fn fills(spec: &Spec, dims: &Dims) -> Result<Vec<Fill>, RunError> {
         fills.extend((0..patterns().len()).step_by(fewest_lines.max(1)).map(Fill::Order));
     }
     Ok(fills)
-}
-
-/// True if the kernel has a sum whose order these fills can show.
-pub(super) fn has_order(spec: &Spec) -> bool {
-    !targets(spec).is_empty()
 }
 
 /// The inputs of one fill.
@@ -111,20 +108,20 @@ pub(super) fn build(
     Ok(inputs)
 }
 
-/// The largest floating-point tensor that each sum walks.
+/// The floating-point input behind each sum's terms: the one of most axes that the sum walks, else
+/// one that it reads some other way, along the last axis.
 fn targets(spec: &Spec) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     let reductions = spec.program.as_deref().map(Program::reductions).unwrap_or_default();
-    for reduction in
-        reductions.iter().filter(|reduction| reduction.operation == ReduceOperation::Sum)
-    {
-        let walked = reduction.reads.iter().filter_map(|read| {
-            let tensor = input(spec, &read.tensor)?;
-            let axis = read.axis.filter(|_| tensor.format.is_float())?;
-            Some((tensor.shape.len(), Target { tensor: read.tensor.clone(), axis }))
+    for reduction in reductions.iter().filter(|r| r.operation == ReduceOperation::Sum) {
+        let candidates = reduction.reads.iter().filter_map(|read| {
+            let tensor = input(spec, &read.tensor).filter(|tensor| tensor.format.is_float())?;
+            let axis = read.axis.or(tensor.shape.len().checked_sub(1))?;
+            let rank = (read.axis.is_some(), tensor.shape.len());
+            Some((rank, Target { tensor: read.tensor.clone(), axis }))
         });
-        let widest = walked.max_by_key(|(rank, _)| *rank).map(|(_, target)| target);
-        targets.extend(widest.filter(|target| !targets.contains(target)));
+        let best = candidates.max_by_key(|(rank, _)| *rank).map(|(_, target)| target);
+        targets.extend(best.filter(|target| !targets.contains(target)));
     }
     targets
 }

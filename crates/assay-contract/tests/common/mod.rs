@@ -80,13 +80,18 @@ impl Device for NoDevice {
 
 /// The contract of a row sum called `name`, with more lines for its table.
 pub fn row_sum_spec(name: &str, more: &str) -> Spec {
+    spec_of(name, "family = \"rows.sum\"", more)
+}
+
+/// As [`row_sum_spec`], with another reference.
+pub fn spec_of(name: &str, reference: &str, more: &str) -> Spec {
     let text = format!(
         r#"schema = 1
 [module.none]
 ptx = "none.ptx"
 [kernel.{name}]
 module = "none"
-family = "rows.sum"
+{reference}
 dims.rows = {{ served = [1, 7] }}
 dims.cols = {{ served = [100, 257], tile = 64, step = 1, least = 1 }}
 args = [
