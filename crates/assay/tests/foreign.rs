@@ -1,7 +1,8 @@
 //! Kernels in other people's styles, compiled here and judged through a manifest like any other.
 //!
-//! The sources and manifests are in `tests/foreign/`. The compilers come from `cargo xtask toolchain`;
-//! where one is missing the test says so on a line that starts with SKIPPED.
+//! The sources and manifests are in `tests/foreign/`. The compilers come from
+//! `cargo xtask toolchain`; where one is missing the test says so on a line that starts with
+//! SKIPPED.
 
 use std::fs;
 use std::io::Write as _;
