@@ -78,7 +78,7 @@ fn mixed(name: &'static str, portable: bool) -> Case {
     let mut machine = Machine::new(MachineConfig::default());
     let out = machine.allocate(4 * 256, 256).expect("memory");
     let mut parameters = out.to_le_bytes().to_vec();
-    parameters.extend(20_000_u32.to_le_bytes());
+    parameters.extend(2_000_u32.to_le_bytes());
     let config = LaunchConfig { block: [256, 1, 1], parameters, ..LaunchConfig::default() };
     Case { name, machine, program: compile(MIXED, portable), symbol: "mixed", config }
 }
@@ -115,7 +115,7 @@ fn kernel(
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![mixed("mixed loop", false), mixed("mixed loop, portable", true)];
-    let (rows, cols) = (128_u32, 4096_u32);
+    let (rows, cols) = (16_u32, 4096_u32);
     let elements = u64::from(rows * cols);
     let all = [
         kernel("row_sum", "row_sum_f32", &[elements, rows.into()], &[rows, cols], rows),
@@ -131,10 +131,12 @@ fn run(case: &mut Case) -> u64 {
     launched.unwrap_or_else(|fault| panic!("{}: {fault}", case.name)).lane_operations
 }
 
-/// The best of several runs, in lane-operations per nanosecond.
+/// The best of many short runs, in lane-operations per nanosecond: what the core does when nobody
+/// else is on it.
 fn best(case: &mut Case) -> f64 {
     let mut best = 0.0_f64;
-    for _ in 0..12 {
+    let begin = Instant::now();
+    while begin.elapsed().as_secs() < 2 {
         let start = Instant::now();
         let operations = run(case);
         best = best.max(operations as f64 / start.elapsed().as_nanos() as f64);
@@ -145,8 +147,10 @@ fn best(case: &mut Case) -> f64 {
 #[expect(clippy::print_stdout, reason = "a benchmark reports on its standard output")]
 fn benchmark(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("emulator");
-    for mut case in cases() {
-        println!("{}: best of 12: {:.2} G lane-ops/s", case.name, best(&mut case));
+    let only = std::env::var("ASSAY_BENCH_ONLY").unwrap_or_default();
+    for mut case in cases().into_iter().filter(|case| case.name.contains(&only)) {
+        let speed = best(&mut case);
+        println!("{}: {speed:.2} G lane-ops/s", case.name);
         if std::env::var_os("ASSAY_BENCH_QUICK").is_some() {
             continue;
         }

@@ -289,7 +289,8 @@ fn nan_of(to: Scalar) -> u64 {
 
 /// tf32 is an f32 whose low 13 bits are zero.
 fn to_tf32(exact: Exact, mode: Rounding) -> u64 {
-    // Round in a format with 13 bits less, by rounding the f32 bits as an integer: the f32 is exact.
+    // Round in a format with 13 bits less, by rounding the f32 bits as an integer: the f32 is
+    // exact.
     let bits = soft::F32.round(exact, Rounding::Zero) as u32;
     let rest = bits & 0x1fff;
     let kept = bits & !0x1fff;

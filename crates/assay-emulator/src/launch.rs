@@ -207,7 +207,7 @@ pub(crate) fn run<O: Observer>(
     let function = program.function(symbol).ok_or_else(|| internal("the kernel is gone"))?;
     let workspace = machine
         .memory
-        .allocate(WORKSPACE_BYTES, 64, true)
+        .allocate(WORKSPACE_BYTES, 64, 0)
         .map_err(|_| internal("no memory for the grid barrier"))?;
     let launch = plan(&machine.config, function, config, workspace);
     let window = resident_blocks(&machine.config, function, &launch);

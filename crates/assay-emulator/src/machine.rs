@@ -154,10 +154,24 @@ impl Machine {
     /// # Errors
     /// When memory runs out, or the alignment is no power of two.
     pub fn allocate(&mut self, bytes: u64, alignment: u64) -> Result<u64, AllocationError> {
-        self.memory.allocate(bytes, alignment, true)
+        self.memory.allocate(bytes, alignment, 0)
     }
 
-    /// Frees what [`Machine::allocate`] returned.
+    /// Allocates zeroed memory at an address that is `skew` bytes more than a multiple of
+    /// `alignment`. Nothing in front of it or behind it can be touched.
+    ///
+    /// # Errors
+    /// As [`Machine::allocate`], and when the skew is not less than the alignment.
+    pub fn allocate_skewed(
+        &mut self,
+        bytes: u64,
+        alignment: u64,
+        skew: u64,
+    ) -> Result<u64, AllocationError> {
+        self.memory.allocate(bytes, alignment, skew)
+    }
+
+    /// Frees what [`Machine::allocate`] or [`Machine::allocate_skewed`] returned.
     ///
     /// # Errors
     /// When the address is not the start of an allocation.
@@ -258,7 +272,7 @@ impl Machine {
         let mut addresses = Vec::new();
         for variable in &program.inner.variables {
             let alignment = variable.alignment.max(1).next_power_of_two();
-            let address = self.memory.allocate(variable.bytes, alignment, true)?;
+            let address = self.memory.allocate(variable.bytes, alignment, 0)?;
             self.write(address, &variable.initial)?;
             addresses.push(address);
         }

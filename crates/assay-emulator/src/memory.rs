@@ -2,7 +2,8 @@
 //!
 //! Each allocation owns its bytes, so nothing outside it can be reached, and device addresses are
 //! private to the machine. Addresses of freed allocations are not handed out again as long as
-//! another allocation is alive, so that a stale pointer faults and the fault can name what was freed.
+//! another allocation is alive, so that a stale pointer faults and the fault can name what was
+//! freed.
 
 use crate::fault::Nearest;
 
@@ -21,7 +22,8 @@ const REMEMBERED_FREED: usize = 1024;
 pub enum AllocationError {
     /// Not enough memory is left.
     #[error(
-        "out of memory: {requested} bytes asked for, {available} left; free buffers or use smaller shapes"
+        "out of memory: {requested} bytes asked for, {available} left; \
+         free buffers or use smaller shapes"
     )]
     OutOfMemory {
         /// Bytes asked for.
@@ -29,11 +31,15 @@ pub enum AllocationError {
         /// Bytes left.
         available: u64,
     },
-    /// The alignment is not a power of two.
-    #[error("alignment {alignment} is not a power of two; use 1, 2, 4, ... bytes")]
+    /// The alignment is not a power of two, or the skew is not less than it.
+    #[error(
+        "alignment {alignment} with skew {skew} is impossible; use 1, 2, 4, ... bytes and less skew"
+    )]
     Alignment {
         /// The alignment asked for.
         alignment: u64,
+        /// The distance from it asked for.
+        skew: u64,
     },
     /// The address is not the start of an allocation.
     #[error("{address:#x} is not the start of an allocation; pass what allocate returned")]
@@ -96,15 +102,16 @@ impl Memory {
         self.limit - self.used
     }
 
-    /// Allocates `bytes` zero bytes and returns their device address.
+    /// Allocates `bytes` zero bytes at an address that is `skew` more than a multiple of
+    /// `alignment`.
     pub(crate) fn allocate(
         &mut self,
         bytes: u64,
         alignment: u64,
-        writable: bool,
+        skew: u64,
     ) -> Result<u64, AllocationError> {
-        if !alignment.is_power_of_two() {
-            return Err(AllocationError::Alignment { alignment });
+        if !alignment.is_power_of_two() || skew >= alignment {
+            return Err(AllocationError::Alignment { alignment, skew });
         }
         let available = self.available();
         let full = AllocationError::OutOfMemory { requested: bytes, available };
@@ -116,7 +123,8 @@ impl Memory {
             self.freed.clear();
         }
         let unaligned = self.next + RED_ZONE_BYTES;
-        let Some(start) = unaligned.checked_next_multiple_of(alignment) else {
+        let aligned = unaligned.checked_next_multiple_of(alignment);
+        let Some(start) = aligned.and_then(|start| start.checked_add(skew)) else {
             return Err(full);
         };
         if start.checked_add(bytes).is_none_or(|end| end > END_ADDRESS) {
@@ -125,7 +133,7 @@ impl Memory {
         let Some(contents) = zeroed(bytes) else {
             return Err(full);
         };
-        self.allocations.push(Allocation { start, bytes: contents, writable });
+        self.allocations.push(Allocation { start, bytes: contents, writable: true });
         self.next = start + bytes.max(1);
         self.used += bytes;
         Ok(start)
@@ -235,8 +243,8 @@ mod tests {
     #[test]
     fn allocations_are_aligned_and_apart() {
         let mut memory = Memory::new(1 << 20);
-        let a = memory.allocate(100, 256, true).unwrap();
-        let b = memory.allocate(100, 512, true).unwrap();
+        let a = memory.allocate(100, 256, 0).unwrap();
+        let b = memory.allocate(100, 512, 0).unwrap();
         assert_eq!(a % 256, 0);
         assert_eq!(b % 512, 0);
         assert!(b >= a + 100 + RED_ZONE_BYTES);
@@ -247,19 +255,30 @@ mod tests {
     }
 
     #[test]
+    fn a_skewed_allocation_ends_where_its_bytes_do() {
+        let mut memory = Memory::new(1 << 20);
+        let start = memory.allocate(100, 256, 4).unwrap();
+        assert_eq!(start % 256, 4);
+        assert!(memory.find(start, 100).is_some());
+        assert!(memory.find(start - 1, 1).is_none());
+        assert!(memory.find(start + 100, 1).is_none());
+        assert!(memory.allocate(100, 4, 4).is_err());
+    }
+
+    #[test]
     fn memory_runs_out_and_comes_back() {
         let mut memory = Memory::new(1000);
-        let a = memory.allocate(600, 1, true).unwrap();
-        let error = memory.allocate(600, 1, true).unwrap_err();
+        let a = memory.allocate(600, 1, 0).unwrap();
+        let error = memory.allocate(600, 1, 0).unwrap_err();
         assert_eq!(error, AllocationError::OutOfMemory { requested: 600, available: 400 });
         memory.free(a).unwrap();
-        assert!(memory.allocate(1000, 1, true).is_ok());
+        assert!(memory.allocate(1000, 1, 0).is_ok());
     }
 
     #[test]
     fn freeing_twice_is_an_error() {
         let mut memory = Memory::new(1000);
-        let a = memory.allocate(10, 1, true).unwrap();
+        let a = memory.allocate(10, 1, 0).unwrap();
         memory.free(a).unwrap();
         assert_eq!(memory.free(a), Err(AllocationError::UnknownAddress { address: a }));
     }
@@ -267,8 +286,8 @@ mod tests {
     #[test]
     fn the_nearest_allocation_names_a_freed_one() {
         let mut memory = Memory::new(1 << 20);
-        let kept = memory.allocate(64, 64, true).unwrap();
-        let gone = memory.allocate(64, 64, true).unwrap();
+        let kept = memory.allocate(64, 64, 0).unwrap();
+        let gone = memory.allocate(64, 64, 0).unwrap();
         memory.free(gone).unwrap();
         let nearest = memory.nearest(gone + 8).unwrap();
         assert!(nearest.freed);
@@ -280,7 +299,7 @@ mod tests {
 
     #[test]
     fn an_alignment_of_three_is_refused() {
-        let error = Memory::new(10).allocate(1, 3, true).unwrap_err();
-        assert_eq!(error, AllocationError::Alignment { alignment: 3 });
+        let error = Memory::new(10).allocate(1, 3, 0).unwrap_err();
+        assert_eq!(error, AllocationError::Alignment { alignment: 3, skew: 0 });
     }
 }

@@ -1,10 +1,10 @@
-//! The approximate functions of ISA 9.7.3: `div.approx`, `rcp`, `sqrt`, `rsqrt`, `ex2`, `lg2`, `sin`,
-//! `cos`, `tanh`.
+//! The approximate functions of ISA 9.7.3: `div.approx`, `rcp`, `sqrt`, `rsqrt`, `ex2`, `lg2`,
+//! `sin`, `cos`, `tanh`.
 //!
 //! The ISA only bounds their errors, and real chips differ inside the bounds. By default the result
-//! is the real value rounded to nearest. With a seed it is anywhere inside the bound: a fixed function
-//! of seed, function and operands, so that the same operands always give the same result, as on a
-//! chip, and a run replays exactly.
+//! is the real value rounded to nearest. With a seed it is anywhere inside the bound: a fixed
+//! function of seed, function and operands, so that the same operands always give the same result,
+//! as on a chip, and a run replays exactly.
 
 use super::float::{Single, canonical, flush};
 use super::half::{Bf16, F16, Half};

@@ -5,7 +5,7 @@
 //! subnormals on the way in and out. Modifiers that real code seldom carries go through the slow
 //! functions, which take them as flags.
 
-use super::fused;
+use super::fused::{self, Direction};
 use super::soft::{self, Rounding};
 use crate::execute::frame::{Element, Frame, LANES, Operands, lanes};
 
@@ -160,6 +160,26 @@ lanes! {
     /// `min.NaN.f32`
     MinimumNanF32<T: Single>(a: T, b: T) -> T { T::make(minimum_nan(a.get(), b.get())) }
 
+}
+
+lanes! {
+    /// `fma.rm.f32`
+    FusedDownF32<T: Single>(a: T, b: T, c: T) -> T { fused_to(a, b, c, Direction::Down) }
+    /// `fma.rz.f32`
+    FusedZeroF32<T: Single>(a: T, b: T, c: T) -> T { fused_to(a, b, c, Direction::Zero) }
+    /// `fma.rp.f32`
+    FusedUpF32<T: Single>(a: T, b: T, c: T) -> T { fused_to(a, b, c, Direction::Up) }
+    /// `cvt.sat.f32.f32`, and `mov` under `.sat`
+    SaturateF32<T: Single>(a: T) -> T { T::make(saturate(a.get())) }
+    /// `fma.rn.sat.f32`
+    FusedSaturateF32<T: Single>(a: T, b: T, c: T) -> T {
+        T::make(saturate(fused::fma::<WIDE>(a.get(), b.get(), c.get())))
+    }
+}
+
+#[inline(always)]
+fn fused_to<T: Single>(a: T, b: T, c: T, direction: Direction) -> T {
+    T::make(canonical(fused::fma_directed(a.get(), b.get(), c.get(), direction)))
 }
 
 lanes! {

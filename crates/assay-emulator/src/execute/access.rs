@@ -1,7 +1,7 @@
 //! Loads and stores.
 //!
-//! The fast path is a whole warp touching consecutive memory: one check, one copy. Then lanes that
-//! all read the same place, then anything else, lane by lane. Every path checks bounds.
+//! Most accesses take the fast paths of [`super::fast`]. What does not fit there, faults included,
+//! goes lane by lane here. Every path checks bounds.
 
 use super::address;
 use super::effect::{Access, SpaceKind};
@@ -22,35 +22,6 @@ pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
         rest &= rest - 1;
         Some(lane)
     })
-}
-
-/// How the addresses of a warp lie.
-enum Pattern {
-    /// Lane `n` is at this address plus `n` times the size.
-    Consecutive(u64),
-    /// All lanes are at this address.
-    Same(u64),
-    Scattered,
-}
-
-/// The pattern of the addresses of the active lanes.
-#[inline(always)]
-fn pattern(addresses: &[u64; LANES], bytes: u64, mask: u32) -> Pattern {
-    let first = mask.trailing_zeros() as usize;
-    let start = addresses[first].wrapping_sub(first as u64 * bytes);
-    let (mut apart, mut different) = (0, 0);
-    for lane in 0..LANES {
-        let active = u64::from((mask >> lane) & 1).wrapping_neg();
-        apart |= (addresses[lane] ^ start.wrapping_add(lane as u64 * bytes)) & active;
-        different |= (addresses[lane] ^ addresses[first]) & active;
-    }
-    if apart == 0 {
-        Pattern::Consecutive(start)
-    } else if different == 0 {
-        Pattern::Same(addresses[first])
-    } else {
-        Pattern::Scattered
-    }
 }
 
 /// A value of `bytes` bytes at the front of a slice.
@@ -91,11 +62,19 @@ impl<O: Observer> Engine<'_, O> {
     pub(crate) fn addresses(&self, slot: Slot, wide: bool, offset: u64) -> [u64; LANES] {
         // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
         unsafe {
+            let mut addresses = [0; LANES];
             if wide {
-                self.frame.lanes64(slot).map(|address| address.wrapping_add(offset))
+                let base = self.frame.lanes64(slot);
+                for lane in 0..LANES {
+                    addresses[lane] = base[lane].wrapping_add(offset);
+                }
             } else {
-                self.frame.lanes32(slot).map(|address| u64::from(address).wrapping_add(offset))
+                let base = self.frame.lanes32(slot);
+                for lane in 0..LANES {
+                    addresses[lane] = u64::from(base[lane]).wrapping_add(offset);
+                }
             }
+            addresses
         }
     }
 
@@ -106,69 +85,10 @@ impl<O: Observer> Engine<'_, O> {
         if access.polls {
             self.poll(1);
         }
-        let fast = access.count == 1 && access.bytes == 4 && !access.wide && !O::MEMORY;
-        if fast && let Some(lanes) = self.load_words(access.space, &addresses, mask)? {
-            // SAFETY: the destination is a 32-bit register of the frame.
-            unsafe { self.frame.store32(operands.d, lanes, mask) };
+        if !O::MEMORY && self.load_fast(access, operands, &addresses, mask) {
             return Ok(Flow::Next);
         }
         self.load_any(access, operands, &addresses, mask)
-    }
-
-    /// Loads a 32-bit word per lane when the addresses follow a pattern.
-    #[inline(always)]
-    fn load_words(
-        &mut self,
-        space: SpaceKind,
-        addresses: &[u64; LANES],
-        mask: u32,
-    ) -> Step<Option<[u32; LANES]>> {
-        let mut lanes = [0; LANES];
-        match pattern(addresses, 4, mask) {
-            Pattern::Consecutive(start) if mask == u32::MAX => {
-                let bytes = self.span(space, start, 128, 4, mask)?;
-                let Some(chunk) = bytes.and_then(|bytes| bytes.first_chunk::<128>()) else {
-                    return Ok(None);
-                };
-                for (lane, word) in lanes.iter_mut().zip(chunk.as_chunks::<4>().0) {
-                    *lane = u32::from_le_bytes(*word);
-                }
-            }
-            Pattern::Same(address) => {
-                let bytes = self.span(space, address, 4, 4, mask)?;
-                let Some(chunk) = bytes.and_then(|bytes| bytes.first_chunk::<4>()) else {
-                    return Ok(None);
-                };
-                lanes = [u32::from_le_bytes(*chunk); LANES];
-            }
-            _ => return Ok(None),
-        }
-        Ok(Some(lanes))
-    }
-
-    /// The bytes of a range that lies in one piece of memory and is aligned, or `None`.
-    #[inline(always)]
-    fn span(
-        &mut self,
-        space: SpaceKind,
-        start: u64,
-        length: u64,
-        alignment: u64,
-        _mask: u32,
-    ) -> Step<Option<&[u8]>> {
-        if start % alignment != 0 {
-            return Ok(None);
-        }
-        let (space, start) =
-            if space == SpaceKind::Generic { address::resolve(start) } else { (space, start) };
-        Ok(match space {
-            SpaceKind::Shared => {
-                let start = start as usize;
-                self.block.shared.get(start..start.wrapping_add(length as usize))
-            }
-            SpaceKind::Global | SpaceKind::Const => self.global(start, length),
-            _ => None,
-        })
     }
 
     /// Bytes of global memory, looking first where this instruction last looked.
@@ -182,7 +102,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Bytes of global memory to write.
     #[inline(always)]
-    fn global_mut(&mut self, start: u64, length: u64) -> Option<&mut [u8]> {
+    pub(crate) fn global_mut(&mut self, start: u64, length: u64) -> Option<&mut [u8]> {
         let index = self.global_index(start, length)?;
         let allocation = self.memory.allocation_mut(index);
         if !allocation.writable {
@@ -249,7 +169,11 @@ impl<O: Observer> Engine<'_, O> {
             if wide {
                 self.frame.store64(slot, *lanes, mask);
             } else {
-                self.frame.store32(slot, lanes.map(|lane| lane as u32), mask);
+                let mut words = [0; LANES];
+                for lane in 0..LANES {
+                    words[lane] = lanes[lane] as u32;
+                }
+                self.frame.store32(slot, words, mask);
             }
         }
     }
@@ -259,7 +183,15 @@ impl<O: Observer> Engine<'_, O> {
     pub(crate) fn read_register(&self, slot: Slot, wide: bool) -> [u64; LANES] {
         // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
         unsafe {
-            if wide { self.frame.lanes64(slot) } else { self.frame.lanes32(slot).map(u64::from) }
+            if wide {
+                return self.frame.lanes64(slot);
+            }
+            let words = self.frame.lanes32(slot);
+            let mut lanes = [0; LANES];
+            for lane in 0..LANES {
+                lanes[lane] = u64::from(words[lane]);
+            }
+            lanes
         }
     }
 
@@ -404,41 +336,10 @@ impl<O: Observer> Engine<'_, O> {
     #[inline(always)]
     pub(crate) fn store(&mut self, access: Access, operands: &Operands, mask: u32) -> Step {
         let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
-        let fast = access.count == 1 && access.bytes == 4 && mask == u32::MAX && !O::MEMORY;
-        if fast && !access.wide && self.store_words(access.space, &addresses, operands.b) {
+        if !O::MEMORY && self.store_fast(access, operands, &addresses, mask) {
             return Ok(Flow::Next);
         }
         self.store_any(access, operands, &addresses, mask)
-    }
-
-    /// Stores a word per lane when the addresses are consecutive.
-    #[inline(always)]
-    fn store_words(&mut self, space: SpaceKind, addresses: &[u64; LANES], data: Slot) -> bool {
-        let Pattern::Consecutive(start) = pattern(addresses, 4, u32::MAX) else {
-            return false;
-        };
-        if start % 4 != 0 {
-            return false;
-        }
-        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
-        let lanes = unsafe { self.frame.lanes32(data) };
-        let (space, start) =
-            if space == SpaceKind::Generic { address::resolve(start) } else { (space, start) };
-        let bytes = match space {
-            SpaceKind::Shared => {
-                let start = start as usize;
-                self.block.shared.get_mut(start..start.wrapping_add(128))
-            }
-            SpaceKind::Global => self.global_mut(start, 128),
-            _ => None,
-        };
-        let Some(chunk) = bytes.and_then(|bytes| bytes.first_chunk_mut::<128>()) else {
-            return false;
-        };
-        for (lane, word) in lanes.iter().zip(chunk.as_chunks_mut::<4>().0) {
-            *word = lane.to_le_bytes();
-        }
-        true
     }
 
     /// Any store, lane by lane.

@@ -1,7 +1,7 @@
 //! `cp.async` (ISA 9.7.9.25): copies that complete as late as they may.
 //!
-//! A copy's destination holds poison from the moment it starts until the thread waits for it, so that
-//! a kernel that forgets the wait computes nonsense here, whatever luck it has on a chip.
+//! A copy's destination holds poison from the moment it starts until the thread waits for it, so
+//! that a kernel that forgets the wait computes nonsense here, whatever luck it has on a chip.
 
 use super::access::lanes_of;
 use super::effect::SpaceKind;

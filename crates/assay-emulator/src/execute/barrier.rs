@@ -1,7 +1,7 @@
 //! Block barriers: `bar`, `barrier` (ISA 9.7.13.1).
 //!
-//! `bar` is `barrier.aligned`: the lanes of a warp must reach it together, and none of them may have
-//! exited before. `barrier` without `.aligned` may come in divergent code.
+//! `bar` is `barrier.aligned`: the lanes of a warp must reach it together, and none of them may
+//! have exited before. `barrier` without `.aligned` may come in divergent code.
 
 use super::block::BARRIERS;
 use super::effect::BarrierKind;

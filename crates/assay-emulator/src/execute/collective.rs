@@ -1,8 +1,8 @@
 //! What the lanes of a warp do together: `shfl`, `vote`, `match`, `redux`, `elect`, `bar.warp.sync`
 //! (ISA 9.7.9.6 and 9.7.13).
 //!
-//! All wait until the member lanes are here; lanes that have exited are not waited for. None of them
-//! but `bar.warp.sync` orders memory.
+//! All wait until the member lanes are here; lanes that have exited are not waited for. None of
+//! them but `bar.warp.sync` orders memory.
 
 use super::access::lanes_of;
 use super::effect::{Reduction, Shuffle, Vote};

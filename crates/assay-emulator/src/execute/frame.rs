@@ -1,9 +1,10 @@
-//! The registers of one warp as the running instruction sees them, and the driver of lane functions.
+//! The registers of one warp as the running instruction sees them, and the driver of lane
+//! functions.
 //!
-//! Registers are stored lane by lane: a 32-bit register is one [`Row`] of 32 lanes, a 64-bit register
-//! two rows, a predicate one `u32` with a bit per lane. 16-bit registers take a row and keep the
-//! upper halves zero. An instruction reads whole rows, computes all lanes, and writes the active ones;
-//! arithmetic cannot fault, so idle lanes may compute garbage.
+//! Registers are stored lane by lane: a 32-bit register is one [`Row`] of 32 lanes, a 64-bit
+//! register two rows, a predicate one `u32` with a bit per lane. 16-bit registers take a row and
+//! keep the upper halves zero. An instruction reads whole rows, computes all lanes, and writes the
+//! active ones; arithmetic cannot fault, so idle lanes may compute garbage.
 
 /// Lanes per warp.
 pub(crate) const LANES: usize = 32;
@@ -33,7 +34,8 @@ pub(crate) const DISCARDED: PredicateSlot = 1;
 /// The first predicate free for registers.
 pub(crate) const FIRST_PREDICATE: PredicateSlot = 2;
 
-/// The operands of a lowered instruction. What each field means depends on the function that runs it.
+/// The operands of a lowered instruction. What each field means depends on the function that runs
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Operands {
     /// The destination row.

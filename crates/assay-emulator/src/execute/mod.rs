@@ -11,6 +11,7 @@ mod control;
 mod dispatch;
 pub(crate) mod effect;
 pub(crate) mod engine;
+mod fast;
 pub(crate) mod frame;
 mod print;
 mod special;

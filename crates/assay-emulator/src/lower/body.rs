@@ -7,6 +7,7 @@ use assay_ptx::module::{
 };
 use assay_ptx::opcode::Base;
 
+use super::family::Family;
 use super::layout::{Home, parameters};
 use super::{Context, arithmetic, control, convert, float, memory, warp};
 use crate::execute::effect::Effect;
@@ -147,10 +148,10 @@ impl<'c, 'm> Body<'c, 'm> {
     }
 
     fn instruction(&mut self, number: usize, i: &'m Instruction) -> Lowered {
-        if i.opcode.types.iter().chain(&[]).any(|ty| ty.bits() == 128) {
+        if i.opcode.types.iter().any(|ty| ty.bits() == 128) {
             return Err(Unsupported);
         }
-        match family(i.opcode.base) {
+        match Family::of(i.opcode.base) {
             Family::Arithmetic => arithmetic::lower(self, i),
             Family::Float => float::lower(self, number, i),
             Family::Convert => convert::lower(self, i),
@@ -548,136 +549,5 @@ pub(crate) fn relocate(code: &mut Code, function: usize, rows: u32, predicates: 
     }
     for call in calls {
         control::relocate_call(&mut code.calls[call], slot);
-    }
-}
-
-/// Which file lowers a base opcode.
-enum Family {
-    Arithmetic,
-    Float,
-    Convert,
-    Memory,
-    Control,
-    Warp,
-    /// Has no effect in the emulator.
-    Nothing,
-    Unsupported,
-}
-
-fn family(base: Base) -> Family {
-    match base {
-        Base::Add
-        | Base::Sub
-        | Base::Mul
-        | Base::Mad
-        | Base::Div
-        | Base::Abs
-        | Base::Neg
-        | Base::Min
-        | Base::Max
-        | Base::Fma
-        | Base::Rcp
-        | Base::Sqrt
-        | Base::Rsqrt
-        | Base::Ex2
-        | Base::Lg2
-        | Base::Sin
-        | Base::Cos
-        | Base::Tanh
-        | Base::Testp
-        | Base::Copysign
-        | Base::Setp
-        | Base::Set
-        | Base::Slct => Family::Float,
-        Base::And
-        | Base::Or
-        | Base::Xor
-        | Base::Not
-        | Base::Cnot
-        | Base::Shl
-        | Base::Shr
-        | Base::Shf
-        | Base::Bfe
-        | Base::Bfi
-        | Base::Bfind
-        | Base::Brev
-        | Base::Clz
-        | Base::Popc
-        | Base::Prmt
-        | Base::Lop3
-        | Base::Sad
-        | Base::Dp4a
-        | Base::Dp2a
-        | Base::Fns
-        | Base::Bmsk
-        | Base::Szext
-        | Base::Rem
-        | Base::Mul24
-        | Base::Mad24
-        | Base::Addc
-        | Base::Subc
-        | Base::Madc
-        | Base::Selp => Family::Arithmetic,
-        Base::Cvt | Base::CvtPack => Family::Convert,
-        Base::Mov
-        | Base::Ld
-        | Base::Ldu
-        | Base::St
-        | Base::Atom
-        | Base::Red
-        | Base::Cvta
-        | Base::Isspacep
-        | Base::CpAsync
-        | Base::CpAsyncCommitGroup
-        | Base::CpAsyncWaitGroup
-        | Base::CpAsyncWaitAll
-        | Base::Createpolicy => Family::Memory,
-        Base::Bra
-        | Base::BrxIdx
-        | Base::Call
-        | Base::Ret
-        | Base::Exit
-        | Base::Trap
-        | Base::Brkpt
-        | Base::Nanosleep => Family::Control,
-        Base::Shfl
-        | Base::Vote
-        | Base::Match
-        | Base::Redux
-        | Base::Activemask
-        | Base::Elect
-        | Base::BarWarpSync
-        | Base::Bar
-        | Base::Barrier => Family::Warp,
-        Base::Membar
-        | Base::Fence
-        | Base::FenceProxy
-        | Base::Prefetch
-        | Base::Prefetchu
-        | Base::Applypriority
-        | Base::Discard
-        | Base::Griddepcontrol
-        | Base::Pmevent
-        | Base::Setmaxnreg => Family::Nothing,
-        _ => Family::Unsupported,
-    }
-}
-
-impl Family {
-    #[cfg(test)]
-    fn is_supported(&self) -> bool {
-        !matches!(self, Family::Unsupported)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scalar_opcodes_have_a_family_and_tensor_cores_do_not() {
-        assert!(family(Base::Lop3).is_supported());
-        assert!(!family(Base::Mma).is_supported());
-        assert!(!family(Base::WgmmaMmaAsync).is_supported());
     }
 }

@@ -145,7 +145,13 @@ fn fast(
     to: Type,
     register_bits: u32,
 ) -> Option<Compute> {
+    use crate::arithmetic::float::{Flushed, SaturateF32};
     use crate::arithmetic::soft::Rounding;
+    let saturates = conversion.sat && !conversion.to_integral && !conversion.relu;
+    if saturates && (from, to) == (Type::F32, Type::F32) {
+        let kept = body.pick::<SaturateF32<f32>>();
+        return Some(if conversion.ftz { body.pick::<SaturateF32<Flushed>>() } else { kept });
+    }
     let plain = !conversion.ftz
         && !conversion.sat
         && !conversion.satfinite

@@ -76,7 +76,7 @@ fn single(body: &mut Body<'_, '_>, number: usize, i: &Instruction) -> Lowered {
         Base::Sub => by_ftz!(body, ftz, float::SubtractF32),
         Base::Mul if slow => body.pick::<float::SlowMultiplyF32>(),
         Base::Mul => by_ftz!(body, ftz, float::MultiplyF32),
-        Base::Fma | Base::Mad if slow => body.pick::<float::SlowFusedF32>(),
+        Base::Fma | Base::Mad if slow => directed_fma(body, i, ftz),
         Base::Fma | Base::Mad => by_ftz!(body, ftz, float::FusedF32),
         Base::Min | Base::Max => return extremum(body, i, ftz, flags),
         Base::Div if i.opcode.has(Modifier::Full) => by_ftz!(body, ftz, approx::DivideFull),
@@ -89,6 +89,17 @@ fn single(body: &mut Body<'_, '_>, number: usize, i: &Instruction) -> Lowered {
     let types = [Type::F32; 4];
     let count = if matches!(i.opcode.base, Base::Fma | Base::Mad) { 4 } else { 3 };
     body.flagged(i, Some(function), &types[..count], flags)
+}
+
+/// `fma` with a directed rounding or `.sat`, which exponentials are made of; both together are rare.
+fn directed_fma(body: &Body<'_, '_>, i: &Instruction, ftz: bool) -> Compute {
+    match (rounding(i), i.opcode.has(Modifier::Sat)) {
+        (Rounding::Nearest, true) => by_ftz!(body, ftz, float::FusedSaturateF32),
+        (Rounding::Down, false) => by_ftz!(body, ftz, float::FusedDownF32),
+        (Rounding::Zero, false) => by_ftz!(body, ftz, float::FusedZeroF32),
+        (Rounding::Up, false) => by_ftz!(body, ftz, float::FusedUpF32),
+        _ => body.pick::<float::SlowFusedF32>(),
+    }
 }
 
 fn single_unary(
@@ -485,8 +496,8 @@ impl Body<'_, '_> {
     }
 }
 
-/// The bare `mul.f32` in front of instruction `number`, in the same straight line and under the same
-/// guard, that made operand `position`, if nothing in between touched what it read.
+/// The bare `mul.f32` in front of instruction `number`, in the same straight line and under the
+/// same guard, that made operand `position`, if nothing in between touched what it read.
 fn product_before<'m>(
     function: &'m assay_ptx::module::Function,
     number: usize,

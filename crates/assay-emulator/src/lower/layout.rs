@@ -283,7 +283,8 @@ fn collect_symbols(operand: &Operand, found: &mut Vec<Symbol>) {
     }
 }
 
-/// The functions that a body calls; an indirect call may reach every function whose address is taken.
+/// The functions that a body calls; an indirect call may reach every function whose address is
+/// taken.
 fn callees(module: &Module, function: &Source) -> Vec<usize> {
     let mut found = Vec::new();
     let mut indirect = false;

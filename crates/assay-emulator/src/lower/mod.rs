@@ -4,6 +4,7 @@ mod arithmetic;
 mod body;
 mod control;
 mod convert;
+mod family;
 mod float;
 mod half;
 mod layout;

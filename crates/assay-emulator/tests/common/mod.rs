@@ -1,5 +1,5 @@
 //! Runs small PTX programs through the whole pipeline: text, parser, lowering, launch.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "shared by test binaries, each of which uses a part")]
 
 use assay_emulator::{
     CompileOptions, Fault, LaunchConfig, LaunchStatistics, Machine, MachineConfig, Program,

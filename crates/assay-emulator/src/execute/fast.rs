@@ -1,0 +1,416 @@
+//! The fast paths of loads and stores: one check for the whole warp, then a copy.
+//!
+//! A whole warp on consecutive memory is one block of bytes; lanes that all read one place are a
+//! broadcast; anything else that lies in one piece of memory is gathered without further checks. A
+//! path that does not fit says so, and the access goes lane by lane, where faults are found.
+
+use super::access::{lanes_of, read_value};
+use super::address;
+use super::effect::{Access, SpaceKind};
+use super::engine::Engine;
+use super::frame::{LANES, Operands, Slot};
+use crate::observer::Observer;
+
+/// How the addresses of a warp lie.
+enum Pattern {
+    /// Lane `n` is at this address plus `n` times the size.
+    Consecutive(u64),
+    /// All lanes are at this address.
+    Same(u64),
+    Scattered,
+}
+
+/// The pattern of the addresses of the active lanes.
+#[inline(always)]
+fn pattern(addresses: &[u64; LANES], bytes: u64, mask: u32) -> Pattern {
+    let first = mask.trailing_zeros() as usize & (LANES - 1);
+    let start = addresses[first].wrapping_sub(first as u64 * bytes);
+    let (mut apart, mut different) = (0, 0);
+    for lane in 0..LANES {
+        let active = u64::from((mask >> lane) & 1).wrapping_neg();
+        apart |= (addresses[lane] ^ start.wrapping_add(lane as u64 * bytes)) & active;
+        different |= (addresses[lane] ^ addresses[first]) & active;
+    }
+    if apart == 0 {
+        Pattern::Consecutive(start)
+    } else if different == 0 {
+        Pattern::Same(addresses[first])
+    } else {
+        Pattern::Scattered
+    }
+}
+
+/// `COUNT` components of four bytes of each lane, lanes one after another.
+#[inline(always)]
+fn words<const COUNT: usize>(bytes: &[u8]) -> [[u32; LANES]; COUNT] {
+    let mut parts = [[0; LANES]; COUNT];
+    let all = &bytes.as_chunks::<4>().0[..LANES * COUNT];
+    for lane in 0..LANES {
+        for part in 0..COUNT {
+            parts[part][lane] = u32::from_le_bytes(all[lane * COUNT + part]);
+        }
+    }
+    parts
+}
+
+/// As [`words`], of two bytes.
+#[inline(always)]
+fn halves<const COUNT: usize>(bytes: &[u8]) -> [[u32; LANES]; COUNT] {
+    let mut parts = [[0; LANES]; COUNT];
+    let all = &bytes.as_chunks::<2>().0[..LANES * COUNT];
+    for lane in 0..LANES {
+        for part in 0..COUNT {
+            parts[part][lane] = u32::from(u16::from_le_bytes(all[lane * COUNT + part]));
+        }
+    }
+    parts
+}
+
+/// As [`words`], of eight bytes.
+#[inline(always)]
+fn doubles<const COUNT: usize>(bytes: &[u8]) -> [[u64; LANES]; COUNT] {
+    let mut parts = [[0; LANES]; COUNT];
+    let all = &bytes.as_chunks::<8>().0[..LANES * COUNT];
+    for lane in 0..LANES {
+        for part in 0..COUNT {
+            parts[part][lane] = u64::from_le_bytes(all[lane * COUNT + part]);
+        }
+    }
+    parts
+}
+
+/// The reverse of [`words`].
+#[inline(always)]
+fn put_words<const COUNT: usize>(bytes: &mut [u8], parts: &[[u32; LANES]; COUNT]) {
+    let all = &mut bytes.as_chunks_mut::<4>().0[..LANES * COUNT];
+    for lane in 0..LANES {
+        for part in 0..COUNT {
+            all[lane * COUNT + part] = parts[part][lane].to_le_bytes();
+        }
+    }
+}
+
+/// The reverse of [`halves`].
+#[inline(always)]
+fn put_halves<const COUNT: usize>(bytes: &mut [u8], parts: &[[u32; LANES]; COUNT]) {
+    let all = &mut bytes.as_chunks_mut::<2>().0[..LANES * COUNT];
+    for lane in 0..LANES {
+        for part in 0..COUNT {
+            all[lane * COUNT + part] = (parts[part][lane] as u16).to_le_bytes();
+        }
+    }
+}
+
+/// The lowest and highest address of the active lanes, and all their low bits.
+fn reach(addresses: &[u64; LANES], mask: u32) -> (u64, u64, u64) {
+    let (mut low, mut high, mut bits) = (u64::MAX, 0, 0);
+    for lane in lanes_of(mask) {
+        low = low.min(addresses[lane]);
+        high = high.max(addresses[lane]);
+        bits |= addresses[lane];
+    }
+    (low, high, bits)
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// A load that needs no look at single lanes; `false` when this one does.
+    #[inline(always)]
+    pub(crate) fn load_fast(
+        &mut self,
+        access: Access,
+        operands: &Operands,
+        addresses: &[u64; LANES],
+        mask: u32,
+    ) -> bool {
+        let total = u64::from(access.bytes) * u64::from(access.count);
+        // Registers wider than their components need an extension.
+        let plain = access.wide == (access.bytes == 8)
+            && !(access.signed && access.bytes < 4)
+            && access.space != SpaceKind::Param;
+        if !plain {
+            return false;
+        }
+        match pattern(addresses, total, mask) {
+            Pattern::Consecutive(start) => {
+                self.load_block(access, operands, start, mask)
+                    || self.load_scattered(access, operands, addresses, mask)
+            }
+            Pattern::Same(at) => self.load_same(access, operands, at, mask),
+            Pattern::Scattered => self.load_scattered(access, operands, addresses, mask),
+        }
+    }
+
+    /// The bytes of a range that lies in one piece of memory and is aligned, or `None`.
+    #[inline(always)]
+    fn span(&mut self, space: SpaceKind, start: u64, length: u64, size: u64) -> Option<&[u8]> {
+        if start & (size - 1) != 0 {
+            return None;
+        }
+        let (space, start) = resolve(space, start);
+        match space {
+            SpaceKind::Shared => {
+                let start = start as usize;
+                self.block.shared.get(start..start.wrapping_add(length as usize))
+            }
+            SpaceKind::Global | SpaceKind::Const => self.global(start, length),
+            _ => None,
+        }
+    }
+
+    /// As [`Engine::span`], to write.
+    #[inline(always)]
+    fn span_mut(
+        &mut self,
+        space: SpaceKind,
+        start: u64,
+        length: u64,
+        size: u64,
+    ) -> Option<&mut [u8]> {
+        if start & (size - 1) != 0 {
+            return None;
+        }
+        let (space, start) = resolve(space, start);
+        match space {
+            SpaceKind::Shared => {
+                let start = start as usize;
+                self.block.shared.get_mut(start..start.wrapping_add(length as usize))
+            }
+            SpaceKind::Global => self.global_mut(start, length),
+            _ => None,
+        }
+    }
+
+    /// The slots of the components.
+    #[inline(always)]
+    fn slots(&self, access: Access, single: Slot, list: Slot) -> [Slot; 8] {
+        if access.count == 1 {
+            return [single; 8];
+        }
+        self.code().lists[list as usize]
+    }
+
+    #[inline(always)]
+    fn load_block(&mut self, access: Access, operands: &Operands, start: u64, mask: u32) -> bool {
+        let total = u64::from(access.bytes) * u64::from(access.count);
+        let slots = self.slots(access, operands.d, operands.c);
+        let Some(bytes) = self.span(access.space, start, LANES as u64 * total, total) else {
+            return false;
+        };
+        match (access.bytes, access.count) {
+            (4, 1) => {
+                let parts = words::<1>(bytes);
+                self.set_words_of(&slots, &parts, mask);
+            }
+            (4, 2) => {
+                let parts = words::<2>(bytes);
+                self.set_words_of(&slots, &parts, mask);
+            }
+            (4, 4) => {
+                let parts = words::<4>(bytes);
+                self.set_words_of(&slots, &parts, mask);
+            }
+            (2, 1) => {
+                let parts = halves::<1>(bytes);
+                self.set_words_of(&slots, &parts, mask);
+            }
+            (2, 4) => {
+                let parts = halves::<4>(bytes);
+                self.set_words_of(&slots, &parts, mask);
+            }
+            (8, 1) => {
+                let [part] = doubles::<1>(bytes);
+                self.write_register(slots[0], true, &part, mask);
+            }
+            (8, 2) => {
+                let parts = doubles::<2>(bytes);
+                self.write_register(slots[0], true, &parts[0], mask);
+                self.write_register(slots[1], true, &parts[1], mask);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn set_words_of<const COUNT: usize>(
+        &mut self,
+        slots: &[Slot; 8],
+        parts: &[[u32; LANES]; COUNT],
+        mask: u32,
+    ) {
+        for part in 0..COUNT {
+            // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+            unsafe { self.frame.store32(slots[part], parts[part], mask) };
+        }
+    }
+
+    #[inline(always)]
+    fn load_same(&mut self, access: Access, operands: &Operands, at: u64, mask: u32) -> bool {
+        let size = usize::from(access.bytes);
+        let count = usize::from(access.count);
+        let total = (size * count) as u64;
+        let slots = self.slots(access, operands.d, operands.c);
+        let Some(bytes) = self.span(access.space, at, total, total) else {
+            return false;
+        };
+        let mut values = [0; 8];
+        for (part, value) in values.iter_mut().enumerate().take(count) {
+            *value = read_value(&bytes[part * size..], size);
+        }
+        for part in 0..count {
+            // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+            unsafe {
+                if access.wide {
+                    self.frame.store64(slots[part], [values[part]; LANES], mask);
+                } else {
+                    self.frame.store32(slots[part], [values[part] as u32; LANES], mask);
+                }
+            }
+        }
+        true
+    }
+
+    /// Lanes anywhere inside one piece of memory.
+    #[inline(never)]
+    fn load_scattered(
+        &mut self,
+        access: Access,
+        operands: &Operands,
+        addresses: &[u64; LANES],
+        mask: u32,
+    ) -> bool {
+        let size = usize::from(access.bytes);
+        let count = usize::from(access.count);
+        let total = (size * count) as u64;
+        let (low, high, bits) = reach(addresses, mask);
+        let slots = self.slots(access, operands.d, operands.c);
+        if bits & (total - 1) != 0 {
+            return false;
+        }
+        let Some(length) = high.wrapping_sub(low).checked_add(total) else {
+            return false;
+        };
+        let Some(bytes) = self.span(access.space, low, length, total) else {
+            return false;
+        };
+        let mut lanes = [[0; LANES]; 8];
+        for lane in lanes_of(mask) {
+            let here = &bytes[(addresses[lane] - low) as usize..];
+            for (part, lanes) in lanes.iter_mut().enumerate().take(count) {
+                lanes[lane] = read_value(&here[part * size..], size);
+            }
+        }
+        for part in 0..count {
+            self.write_register(slots[part], access.wide, &lanes[part], mask);
+        }
+        true
+    }
+
+    /// A store that needs no look at single lanes; `false` when this one does.
+    #[inline(always)]
+    pub(crate) fn store_fast(
+        &mut self,
+        access: Access,
+        operands: &Operands,
+        addresses: &[u64; LANES],
+        mask: u32,
+    ) -> bool {
+        let total = u64::from(access.bytes) * u64::from(access.count);
+        if access.wide != (access.bytes == 8) {
+            return false;
+        }
+        let whole = mask == u32::MAX;
+        match pattern(addresses, total, mask) {
+            Pattern::Consecutive(start) if whole => {
+                self.store_block(access, operands, start)
+                    || self.store_scattered(access, operands, addresses, mask)
+            }
+            Pattern::Same(_) => false,
+            _ => self.store_scattered(access, operands, addresses, mask),
+        }
+    }
+
+    #[inline(always)]
+    fn store_block(&mut self, access: Access, operands: &Operands, start: u64) -> bool {
+        let total = u64::from(access.bytes) * u64::from(access.count);
+        let slots = self.slots(access, operands.b, operands.c);
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        let word = |engine: &Self, part: usize| unsafe { engine.frame.lanes32(slots[part]) };
+        match (access.bytes, access.count) {
+            (4, 1) => {
+                let parts = [word(self, 0)];
+                self.put(access.space, start, total, |bytes| put_words(bytes, &parts))
+            }
+            (4, 2) => {
+                let parts = [word(self, 0), word(self, 1)];
+                self.put(access.space, start, total, |bytes| put_words(bytes, &parts))
+            }
+            (4, 4) => {
+                let parts = [word(self, 0), word(self, 1), word(self, 2), word(self, 3)];
+                self.put(access.space, start, total, |bytes| put_words(bytes, &parts))
+            }
+            (2, 1) => {
+                let parts = [word(self, 0)];
+                self.put(access.space, start, total, |bytes| put_halves(bytes, &parts))
+            }
+            _ => false,
+        }
+    }
+
+    /// Writes a block of 32 times `total` bytes; `false` when it does not lie in one piece.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        space: SpaceKind,
+        start: u64,
+        total: u64,
+        write: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let bytes = self.span_mut(space, start, LANES as u64 * total, total);
+        bytes.map(write).is_some()
+    }
+
+    /// Lanes anywhere inside one piece of memory, in lane order.
+    #[inline(never)]
+    fn store_scattered(
+        &mut self,
+        access: Access,
+        operands: &Operands,
+        addresses: &[u64; LANES],
+        mask: u32,
+    ) -> bool {
+        let size = usize::from(access.bytes);
+        let count = usize::from(access.count);
+        let total = (size * count) as u64;
+        let (low, high, bits) = reach(addresses, mask);
+        if bits & (total - 1) != 0 || self.launch.lanes_reversed {
+            return false;
+        }
+        let Some(length) = high.wrapping_sub(low).checked_add(total) else {
+            return false;
+        };
+        let slots = self.slots(access, operands.b, operands.c);
+        let mut lanes = [[0; LANES]; 8];
+        for (part, lanes) in lanes.iter_mut().enumerate().take(count) {
+            *lanes = self.read_register(slots[part], access.wide);
+        }
+        let Some(bytes) = self.span_mut(access.space, low, length, total) else {
+            return false;
+        };
+        for lane in lanes_of(mask) {
+            let start = (addresses[lane] - low) as usize;
+            let here = &mut bytes[start..start + size * count];
+            for (part, lanes) in lanes.iter().enumerate().take(count) {
+                let value = lanes[lane].to_le_bytes();
+                here[part * size..(part + 1) * size].copy_from_slice(&value[..size]);
+            }
+        }
+        true
+    }
+}
+
+/// The space and address behind a generic address.
+#[inline(always)]
+fn resolve(space: SpaceKind, at: u64) -> (SpaceKind, u64) {
+    if space == SpaceKind::Generic { address::resolve(at) } else { (space, at) }
+}
