@@ -81,14 +81,13 @@ impl<O: Observer> Engine<'_, O> {
     /// `ld`
     #[inline(always)]
     pub(crate) fn load(&mut self, access: Access, operands: &Operands, mask: u32) -> Step {
-        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
         if access.polls {
             self.poll(1);
         }
-        if !O::MEMORY && self.load_fast(access, operands, &addresses, mask) {
+        if !O::MEMORY && self.load_fast(access, operands, mask) {
             return Ok(Flow::Next);
         }
-        self.load_any(access, operands, &addresses, mask)
+        self.load_any(access, operands, mask)
     }
 
     /// Bytes of global memory, looking first where this instruction last looked.
@@ -124,16 +123,12 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     /// Any load, lane by lane.
-    fn load_any(
-        &mut self,
-        access: Access,
-        operands: &Operands,
-        addresses: &[u64; LANES],
-        mask: u32,
-    ) -> Step {
+    #[inline(never)]
+    fn load_any(&mut self, access: Access, operands: &Operands, mask: u32) -> Step {
+        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
         let total = u64::from(access.bytes) * u64::from(access.count);
         let mut lanes = [[0_u64; LANES]; 8];
-        self.observe(access.space, addresses, total as u32, false, mask);
+        self.observe(access.space, &addresses, total as u32, false, mask);
         for lane in lanes_of(mask) {
             let bytes = self.lane_bytes(access.space, lane, addresses[lane], total, mask)?;
             for (part, lanes) in lanes.iter_mut().enumerate().take(usize::from(access.count)) {
@@ -335,21 +330,16 @@ impl<O: Observer> Engine<'_, O> {
     /// `st`
     #[inline(always)]
     pub(crate) fn store(&mut self, access: Access, operands: &Operands, mask: u32) -> Step {
-        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
-        if !O::MEMORY && self.store_fast(access, operands, &addresses, mask) {
+        if !O::MEMORY && self.store_fast(access, operands, mask) {
             return Ok(Flow::Next);
         }
-        self.store_any(access, operands, &addresses, mask)
+        self.store_any(access, operands, mask)
     }
 
     /// Any store, lane by lane.
-    fn store_any(
-        &mut self,
-        access: Access,
-        operands: &Operands,
-        addresses: &[u64; LANES],
-        mask: u32,
-    ) -> Step {
+    #[inline(never)]
+    fn store_any(&mut self, access: Access, operands: &Operands, mask: u32) -> Step {
+        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
         let size = usize::from(access.bytes);
         let count = usize::from(access.count);
         let total = (size * count) as u64;
@@ -358,7 +348,7 @@ impl<O: Observer> Engine<'_, O> {
             let slot = self.part(access.count, operands.b, operands.c, part);
             *lanes = self.read_register(slot, access.wide);
         }
-        self.observe(access.space, addresses, total as u32, true, mask);
+        self.observe(access.space, &addresses, total as u32, true, mask);
         let one = |engine: &mut Self, lane: usize| -> Step<()> {
             let bytes = engine.lane_bytes_mut(access.space, lane, addresses[lane], total)?;
             for (part, lanes) in lanes.iter().enumerate().take(count) {

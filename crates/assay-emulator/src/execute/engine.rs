@@ -217,10 +217,12 @@ impl<'m, O: Observer> Engine<'m, O> {
     #[inline(always)]
     fn interpret_inner(&mut self) -> Step<bool> {
         let ops: &'m [Op] = &self.program.code.ops;
+        let limit = self.limit;
+        let mut mask = self.group.mask;
         let mut pc = self.group.pc;
         let mut start = pc;
         loop {
-            if pc >= self.limit {
+            if pc >= limit {
                 self.group.pc = pc;
                 self.account(pc - start);
                 return Ok(true);
@@ -229,7 +231,7 @@ impl<'m, O: Observer> Engine<'m, O> {
             let op = &ops[pc as usize];
             // SAFETY: guards are predicates of this program, which `enter` sized the frame for.
             let guard = unsafe { self.frame.predicate(op.guard) } ^ op.flip;
-            let active = self.group.mask & guard;
+            let active = mask & guard;
             if active == 0 {
                 pc += 1;
                 continue;
@@ -243,11 +245,11 @@ impl<'m, O: Observer> Engine<'m, O> {
                 }
                 Action::Jump(target) => {
                     self.account(pc + 1 - start);
-                    if active == self.group.mask {
+                    if active == mask {
                         pc = target;
                     } else {
                         self.split(active, target, pc + 1);
-                        pc = self.group.pc;
+                        (pc, mask) = (self.group.pc, self.group.mask);
                     }
                     start = pc;
                     if self.diverged || self.slice <= 0 {

@@ -20,25 +20,72 @@ enum Pattern {
     Scattered,
 }
 
-/// The pattern of the addresses of the active lanes.
-#[inline(always)]
-fn pattern(addresses: &[u64; LANES], bytes: u64, mask: u32) -> Pattern {
-    let first = mask.trailing_zeros() as usize & (LANES - 1);
-    let start = addresses[first].wrapping_sub(first as u64 * bytes);
-    let (mut apart, mut different) = (0, 0);
-    for lane in 0..LANES {
-        let active = u64::from((mask >> lane) & 1).wrapping_neg();
-        apart |= (addresses[lane] ^ start.wrapping_add(lane as u64 * bytes)) & active;
-        different |= (addresses[lane] ^ addresses[first]) & active;
+/// For sizes 1 to 32, by their logarithm: how far each lane lies behind the first.
+const STRIDES: [[u64; LANES]; 6] = {
+    let mut strides = [[0; LANES]; 6];
+    let mut size = 0;
+    while size < 6 {
+        let mut lane = 0;
+        while lane < LANES {
+            strides[size][lane] = (lane as u64) << size;
+            lane += 1;
+        }
+        size += 1;
     }
-    if apart == 0 {
-        Pattern::Consecutive(start)
-    } else if different == 0 {
-        Pattern::Same(addresses[first])
-    } else {
-        Pattern::Scattered
+    strides
+};
+
+/// As [`STRIDES`], in 32 bits.
+const STRIDES32: [[u32; LANES]; 6] = {
+    let mut strides = [[0; LANES]; 6];
+    let mut size = 0;
+    while size < 6 {
+        let mut lane = 0;
+        while lane < LANES {
+            strides[size][lane] = (lane as u32) << size;
+            lane += 1;
+        }
+        size += 1;
     }
+    strides
+};
+
+macro_rules! pattern {
+    ($name:ident, $ty:ty, $strides:ident) => {
+        /// The pattern of the addresses of the active lanes.
+        #[inline(always)]
+        fn $name(addresses: &[$ty; LANES], bytes: u64, mask: u32) -> Pattern {
+            let strides = &$strides[(bytes.trailing_zeros() % 6) as usize];
+            if mask == u32::MAX {
+                let mut apart = 0;
+                for lane in 0..LANES {
+                    apart |= addresses[lane].wrapping_sub(strides[lane]) ^ addresses[0];
+                }
+                if apart == 0 {
+                    return Pattern::Consecutive(u64::from(addresses[0]));
+                }
+            }
+            let first = mask.trailing_zeros() as usize & (LANES - 1);
+            let start = addresses[first].wrapping_sub(strides[first]);
+            let (mut apart, mut different) = (0, 0);
+            for lane in 0..LANES {
+                let active = <$ty>::from((mask >> lane) & 1).wrapping_neg();
+                apart |= (addresses[lane].wrapping_sub(strides[lane]) ^ start) & active;
+                different |= (addresses[lane] ^ addresses[first]) & active;
+            }
+            if apart == 0 {
+                Pattern::Consecutive(u64::from(start))
+            } else if different == 0 {
+                Pattern::Same(u64::from(addresses[first]))
+            } else {
+                Pattern::Scattered
+            }
+        }
+    };
 }
+
+pattern!(pattern64, u64, STRIDES);
+pattern!(pattern32, u32, STRIDES32);
 
 /// `COUNT` components of four bytes of each lane, lanes one after another.
 #[inline(always)]
@@ -113,15 +160,32 @@ fn reach(addresses: &[u64; LANES], mask: u32) -> (u64, u64, u64) {
 }
 
 impl<O: Observer> Engine<'_, O> {
+    /// How the addresses in a register lie, and the offset added.
+    ///
+    /// A 32-bit register may wrap around its end where the addresses, which are wider, do not: such a
+    /// block lies in no memory that there is, so the paths that look at memory refuse it.
+    #[inline(always)]
+    fn pattern_of(&self, access: Access, operands: &Operands, total: u64, mask: u32) -> Pattern {
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        let pattern = unsafe {
+            if access.wide_address {
+                pattern64(&self.frame.lanes64(operands.a), total, mask)
+            } else {
+                pattern32(&self.frame.lanes32(operands.a), total, mask)
+            }
+        };
+        match pattern {
+            Pattern::Consecutive(start) => {
+                Pattern::Consecutive(start.wrapping_add(operands.immediate))
+            }
+            Pattern::Same(at) => Pattern::Same(at.wrapping_add(operands.immediate)),
+            Pattern::Scattered => Pattern::Scattered,
+        }
+    }
+
     /// A load that needs no look at single lanes; `false` when this one does.
     #[inline(always)]
-    pub(crate) fn load_fast(
-        &mut self,
-        access: Access,
-        operands: &Operands,
-        addresses: &[u64; LANES],
-        mask: u32,
-    ) -> bool {
+    pub(crate) fn load_fast(&mut self, access: Access, operands: &Operands, mask: u32) -> bool {
         let total = u64::from(access.bytes) * u64::from(access.count);
         // Registers wider than their components need an extension.
         let plain = access.wide == (access.bytes == 8)
@@ -130,13 +194,13 @@ impl<O: Observer> Engine<'_, O> {
         if !plain {
             return false;
         }
-        match pattern(addresses, total, mask) {
+        match self.pattern_of(access, operands, total, mask) {
             Pattern::Consecutive(start) => {
                 self.load_block(access, operands, start, mask)
-                    || self.load_scattered(access, operands, addresses, mask)
+                    || self.load_scattered(access, operands, mask)
             }
             Pattern::Same(at) => self.load_same(access, operands, at, mask),
-            Pattern::Scattered => self.load_scattered(access, operands, addresses, mask),
+            Pattern::Scattered => self.load_scattered(access, operands, mask),
         }
     }
 
@@ -272,17 +336,12 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Lanes anywhere inside one piece of memory.
     #[inline(never)]
-    fn load_scattered(
-        &mut self,
-        access: Access,
-        operands: &Operands,
-        addresses: &[u64; LANES],
-        mask: u32,
-    ) -> bool {
+    fn load_scattered(&mut self, access: Access, operands: &Operands, mask: u32) -> bool {
         let size = usize::from(access.bytes);
         let count = usize::from(access.count);
         let total = (size * count) as u64;
-        let (low, high, bits) = reach(addresses, mask);
+        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
+        let (low, high, bits) = reach(&addresses, mask);
         let slots = self.slots(access, operands.d, operands.c);
         if bits & (total - 1) != 0 {
             return false;
@@ -308,25 +367,19 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A store that needs no look at single lanes; `false` when this one does.
     #[inline(always)]
-    pub(crate) fn store_fast(
-        &mut self,
-        access: Access,
-        operands: &Operands,
-        addresses: &[u64; LANES],
-        mask: u32,
-    ) -> bool {
+    pub(crate) fn store_fast(&mut self, access: Access, operands: &Operands, mask: u32) -> bool {
         let total = u64::from(access.bytes) * u64::from(access.count);
         if access.wide != (access.bytes == 8) {
             return false;
         }
         let whole = mask == u32::MAX;
-        match pattern(addresses, total, mask) {
+        match self.pattern_of(access, operands, total, mask) {
             Pattern::Consecutive(start) if whole => {
                 self.store_block(access, operands, start)
-                    || self.store_scattered(access, operands, addresses, mask)
+                    || self.store_scattered(access, operands, mask)
             }
             Pattern::Same(_) => false,
-            _ => self.store_scattered(access, operands, addresses, mask),
+            _ => self.store_scattered(access, operands, mask),
         }
     }
 
@@ -372,17 +425,12 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Lanes anywhere inside one piece of memory, in lane order.
     #[inline(never)]
-    fn store_scattered(
-        &mut self,
-        access: Access,
-        operands: &Operands,
-        addresses: &[u64; LANES],
-        mask: u32,
-    ) -> bool {
+    fn store_scattered(&mut self, access: Access, operands: &Operands, mask: u32) -> bool {
         let size = usize::from(access.bytes);
         let count = usize::from(access.count);
         let total = (size * count) as u64;
-        let (low, high, bits) = reach(addresses, mask);
+        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
+        let (low, high, bits) = reach(&addresses, mask);
         if bits & (total - 1) != 0 || self.launch.lanes_reversed {
             return false;
         }
