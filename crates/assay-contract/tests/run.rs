@@ -160,6 +160,9 @@ fn a_known_finding_must_keep_failing() {
     let (stale, reason) = outcome(&passing, 0, Gate::Repeat);
     assert_eq!((stale, passing.exit), (Outcome::Fail, ExitCode::Problems));
     assert!(reason.contains("remove its entry"), "{reason}");
+    let only = Some("row_sum/repeat/cols=100,rows=7/plain".to_owned());
+    let partial = check(&[&correct("row_sum", KNOWN)], &CheckOptions { only, ..repeat() });
+    assert_eq!(outcome(&partial, 0, Gate::Repeat).0, Outcome::Pass);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) fn assemble(spec: &Spec, units: Vec<UnitResult>) -> KernelOutcome {
     }
     for unit in units {
         match unit.result {
-            Ok(result) => outcome.result.gates.push(with_known(spec, result)),
+            Ok(result) => outcome.result.gates.push(with_known(spec, result, unit.partial)),
             Err(error) => blame(&mut outcome, &error),
         }
     }
@@ -61,8 +61,9 @@ fn exit_of(error: &RunError) -> ExitCode {
     }
 }
 
-/// A known failure becomes KNOWN; a known entry whose gate passes is stale and fails.
-fn with_known(spec: &Spec, mut result: GateResult) -> GateResult {
+/// A known failure becomes KNOWN; a known entry whose gate passes is stale and fails, unless the
+/// cases that fail may be among those left out.
+fn with_known(spec: &Spec, mut result: GateResult, partial: bool) -> GateResult {
     let Some(known) = spec.known_for(result.gate) else { return result };
     match result.outcome {
         Outcome::Fail => {
@@ -70,7 +71,7 @@ fn with_known(spec: &Spec, mut result: GateResult) -> GateResult {
             let (what, since, link) = (&known.what, &known.since, &known.link);
             result.reason = format!("{what} (known since {since}, {link})");
         }
-        Outcome::Pass => {
+        Outcome::Pass if !partial => {
             result.outcome = Outcome::Fail;
             let what = &known.what;
             result.reason = format!("the known finding no longer fails, remove its entry: {what}");

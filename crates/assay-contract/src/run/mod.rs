@@ -156,7 +156,7 @@ fn namesake(kernels: &[&dyn Kernel], index: usize) -> Option<UnitResult> {
         "{place}: another kernel is called `{}`, at {first}; give this one a name of its own",
         spec.name
     ));
-    Some(UnitResult::refused(index, error))
+    Some(UnitResult::new(index, Gate::NonFinite, Err(error)))
 }
 
 /// Runs one kernel through its gates on a device that the caller owns; for a child process that

@@ -33,18 +33,25 @@ pub(super) struct UnitResult {
     pub(super) result: Result<GateResult, RunError>,
     pub(super) lost_device: bool,
     pub(super) skipped: bool,
+    /// True if some of the gate's cases were left out on request.
+    pub(super) partial: bool,
     pub(super) seconds: f64,
 }
 
 impl UnitResult {
-    /// A kernel that does not run at all.
-    pub(super) fn refused(kernel: usize, error: RunError) -> UnitResult {
+    /// A result of a whole gate that took no time.
+    pub(super) fn new(
+        kernel: usize,
+        gate: Gate,
+        result: Result<GateResult, RunError>,
+    ) -> UnitResult {
         UnitResult {
             kernel,
-            gate: Gate::NonFinite,
-            result: Err(error),
+            gate,
+            result,
             lost_device: false,
             skipped: false,
+            partial: false,
             seconds: 0.0,
         }
     }
@@ -134,8 +141,8 @@ impl Unit<'_> {
     }
 
     fn ended(self, result: Result<GateResult, RunError>) -> UnitResult {
-        let (kernel, gate) = (self.index, self.gate);
-        UnitResult { kernel, gate, result, lost_device: false, skipped: false, seconds: 0.0 }
+        let partial = !matches!(self.filter, Filter::All);
+        UnitResult { partial, ..UnitResult::new(self.index, self.gate, result) }
     }
 }
 
