@@ -102,7 +102,7 @@ fn each_misbehaving_kernel_says_what_it_did_and_where() {
 
 #[test]
 fn launches_and_allocations_that_cannot_be_are_refused_one_by_one() {
-    for (name, n) in [("no_threads", "1000"), ("many_threads", "1000")] {
+    for (name, n) in [("no_threads", "1000"), ("many_threads", "1000"), ("huge", "1099511627776")] {
         let case = format!("{name}/repeat/n={n}/plain/seed=1/5-runs");
         let arguments = ["check", "--manifest", "launches.toml", "--repro", &case];
         insta::assert_snapshot!(name, recorded(&arguments));

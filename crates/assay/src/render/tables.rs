@@ -1,6 +1,8 @@
 //! The tables of kernels and of planted controls.
 
-use assay_record::{Gate, GateResult, KernelResult, Outcome, Report};
+use std::collections::BTreeSet;
+
+use assay_record::{CaseName, Gate, GateResult, KernelResult, Outcome, Report};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
 
@@ -98,12 +100,20 @@ fn state(control: &KernelResult) -> String {
     }
 }
 
-/// The first finding of a red control, in one line.
+/// The first finding of a red control, and at how many other shapes it was caught.
 fn evidence(control: &KernelResult) -> String {
     let result = control.control_for.and_then(|gate| control.gate(gate));
-    let finding = result.and_then(|result| result.findings.first());
-    let Some(finding) = finding.filter(|_| control.is_red()) else { return String::new() };
+    let Some(result) = result.filter(|_| control.is_red()) else { return String::new() };
+    let failed = result.findings.iter().filter(|finding| finding.outcome == Outcome::Fail);
+    let cases: Vec<&CaseName> = failed.map(|finding| &finding.case).collect();
+    let Some(first) = cases.first() else { return String::new() };
     let dims: Vec<String> =
-        finding.case.dims.iter().map(|(name, size)| format!("{name}={size}")).collect();
-    format!("{} {}", dims.join(","), finding.case.fill)
+        first.dims.iter().map(|(name, size)| format!("{name}={size}")).collect();
+    let shapes: BTreeSet<&[(String, i64)]> = cases.iter().map(|case| &case.dims[..]).collect();
+    let more = match shapes.len() {
+        0 | 1 => String::new(),
+        2 => ", 1 more shape".to_owned(),
+        count => format!(", {} more shapes", count - 1),
+    };
+    format!("{} {}{more}", dims.join(","), first.fill)
 }
