@@ -1,6 +1,7 @@
 //! The built-in suite's first slice on the emulator, from its manifests to the exit code: row sum
 //! and every control planted for it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use assay_contract::spec::Spec;
@@ -65,5 +66,20 @@ fn every_control_replaced_by_the_correct_kernel_fails_the_run() {
         assert_eq!((run.summary.controls_red, run.summary.controls), (0, 1), "{name}");
         let result = run.kernels[0].result.gate(gate).expect("the gate ran");
         assert_eq!(result.outcome, Outcome::Pass, "{name}: {}", result.reason);
+    }
+}
+
+#[test]
+fn every_control_is_red_at_more_than_one_shape() {
+    let controls = load("controls.toml");
+    let run = check(&controls, &CheckOptions::default());
+    assert_eq!(run.exit, ExitCode::Holds, "{}", problems(&run));
+    for outcome in &run.kernels {
+        let (name, gate) = (&outcome.result.kernel, outcome.result.control_for);
+        let result = gate.and_then(|gate| outcome.result.gate(gate)).expect("the gate ran");
+        let shapes: BTreeSet<_> = result.findings.iter().map(|f| f.case.dims.clone()).collect();
+        assert!(shapes.len() > 1, "{name} is red at {shapes:?} only");
+        let odd = shapes.iter().flatten().any(|(_, size)| size % 2 == 1 && *size > 1);
+        assert!(odd, "{name} is red at no odd size: {shapes:?}");
     }
 }

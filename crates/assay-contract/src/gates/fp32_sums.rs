@@ -19,8 +19,6 @@ use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope};
 use crate::subject::Subject;
 
-/// Failing cases after which the gate has seen enough.
-const FAILURES: usize = 3;
 /// The orders every kernel is replayed in, beside its own.
 const ORDERS: [Order; 3] = [Order::Chain, Order::Halves, Order::Lanes(32)];
 
@@ -35,7 +33,7 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
         }
     };
     let proof = Proof::default();
-    let mut gate = Running { tally, setting, proof, failures: 0, stopped: false };
+    let mut gate = Running { tally, setting, proof, shape_failed: false, stopped: false };
     for dims in envelope::summing(subject.spec(), &gate.setting.summed) {
         gate.shape(subject, context, &dims);
     }
@@ -83,7 +81,8 @@ struct Running {
     tally: Tally,
     setting: Setting,
     proof: Proof,
-    failures: usize,
+    /// Whether a case of the shape at hand failed; the other shapes show how far that reaches.
+    shape_failed: bool,
     stopped: bool,
 }
 
@@ -100,6 +99,7 @@ struct Proof {
 
 impl Running {
     fn shape(&mut self, subject: &mut dyn Subject, context: &GateContext<'_>, dims: &Dims) {
+        self.shape_failed = false;
         let (shape_case, _) = case(subject, context, (Gate::Fp32Sums, dims), "sums");
         let layout = match Layout::of(&self.setting.program, dims, &self.setting.target.tiles) {
             Ok(layout) => layout,
@@ -130,7 +130,7 @@ impl Running {
                 if prepared.is_some() { "prepared".to_owned() } else { recipe.name() };
             let name = format!("{}-{recipe_name}", reduction.name);
             let (case, random) = case(subject, context, (Gate::Fp32Sums, dims), &name);
-            if self.stopped || self.failures >= FAILURES || !context.wants(&case) {
+            if self.stopped || self.shape_failed || !context.wants(&case) {
                 all_ran = false;
                 continue;
             }
@@ -170,7 +170,7 @@ impl Running {
             Ok(result) => result,
             Err(error) => {
                 self.tally.run_error(case, &error);
-                self.failures += 1;
+                self.shape_failed = true;
                 self.stopped |= is_final(&error);
                 return;
             }
@@ -181,7 +181,7 @@ impl Running {
             let verdict = judge(tensor.format, bounded, bytes);
             self.tally.margin(verdict.margin);
             if verdict.rejected > 0 {
-                self.failures += 1;
+                self.shape_failed = true;
                 let finding = judge::finding(case, (tensor, dims), &verdict, Outcome::Fail);
                 if let Some(finding) = finding {
                     self.tally.find(finding);

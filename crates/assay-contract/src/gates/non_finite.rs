@@ -20,9 +20,6 @@ use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope, evidence};
 use crate::subject::{RunError, RunResult, Subject};
 
-/// Failing cases after which the gate has seen enough.
-const FAILURES: usize = 3;
-
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
     let mut tally = Tally::new(Gate::NonFinite);
@@ -33,7 +30,7 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             return tally.finish();
         }
     };
-    let mut gate = Running { tally, failures: 0, stopped: false };
+    let mut gate = Running { tally, shape_failed: false, stopped: false };
     for dims in envelope::small(subject.spec()) {
         gate.shape(subject, context, (&target, &dims));
     }
@@ -42,7 +39,8 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
 
 struct Running {
     tally: Tally,
-    failures: usize,
+    /// Whether a case of the shape at hand failed; the other shapes show how far that reaches.
+    shape_failed: bool,
     stopped: bool,
 }
 
@@ -62,6 +60,7 @@ impl Running {
         context: &GateContext<'_>,
         (target, dims): (&Target, &Dims),
     ) {
+        self.shape_failed = false;
         let (base_case, random) = case(subject, context, (Gate::NonFinite, dims), "base");
         let layout = match target.layout(dims) {
             Ok(layout) => layout,
@@ -85,7 +84,7 @@ impl Running {
                 .entry(planted.tensor.clone())
                 .or_insert_with(|| Fixture { all_ran: true, ..Fixture::default() });
             let (case, _) = case(subject, context, (Gate::NonFinite, dims), &planted.name());
-            if self.stopped || self.failures == FAILURES || !context.wants(&case) {
+            if self.stopped || self.shape_failed || !context.wants(&case) {
                 fixture.all_ran = false;
                 continue;
             }
@@ -123,7 +122,7 @@ impl Running {
 
     fn run_error(&mut self, case: &CaseName, error: &RunError) {
         self.tally.run_error(case, error);
-        self.failures += 1;
+        self.shape_failed = true;
         self.stopped |= is_final(error);
     }
 
@@ -142,7 +141,7 @@ impl Running {
                 Judge::Rule(rule) => wrong_choice(case, (rule, setting), inputs, result),
             };
         if let Some(finding) = finding {
-            self.failures += 1;
+            self.shape_failed = true;
             self.tally.find(finding);
         }
     }

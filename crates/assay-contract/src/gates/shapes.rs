@@ -18,8 +18,6 @@ use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope, rules};
 use crate::subject::{RunError, RunResult, Subject};
 
-/// Failing cases after which the gate has seen enough.
-const FAILURES: usize = 3;
 /// Inputs on which a style of data is tried before rows take it.
 const PROBES: usize = 8;
 
@@ -33,7 +31,8 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             return tally.finish();
         }
     };
-    let mut gate = Running { tally, target, styles: Vec::new(), failures: 0, stopped: false };
+    let mut gate =
+        Running { tally, target, styles: Vec::new(), shape_failed: false, stopped: false };
     let shapes = envelope::served_and_edges(subject.spec());
     gate.styles = gate.usable_styles(subject, context);
     for dims in shapes {
@@ -47,7 +46,8 @@ struct Running {
     target: Target,
     /// The styles of data that the formula has bounds on.
     styles: Vec<Style>,
-    failures: usize,
+    /// Whether a case of the shape at hand failed; the other shapes show how far that reaches.
+    shape_failed: bool,
     stopped: bool,
 }
 
@@ -60,6 +60,7 @@ struct Prepared<'a> {
 
 impl Running {
     fn shape(&mut self, subject: &mut dyn Subject, context: &GateContext<'_>, dims: &Dims) {
+        self.shape_failed = false;
         let (shape_case, _) = case(subject, context, (Gate::Shapes, dims), "mixed");
         let layout = match self.target.layout(dims) {
             Ok(layout) => layout,
@@ -111,7 +112,7 @@ impl Running {
 
     /// True if the case is to run.
     fn wants(&mut self, context: &GateContext<'_>, case: &CaseName) -> bool {
-        let wanted = !self.stopped && self.failures < FAILURES && context.wants(case);
+        let wanted = !self.stopped && !self.shape_failed && context.wants(case);
         if wanted {
             self.tally.count();
         }
@@ -174,7 +175,7 @@ impl Running {
             let verdict = judge(tensor.format, bounded, bytes);
             self.tally.margin(verdict.margin);
             if verdict.rejected > 0 {
-                self.failures += 1;
+                self.shape_failed = true;
                 let at = (tensor, prepared.dims);
                 let finding = judge::finding(prepared.case, at, &verdict, Outcome::Fail);
                 if let Some(finding) = finding {
@@ -200,7 +201,7 @@ impl Running {
             let (ours, theirs) =
                 (result.outputs.get(&tensor.name), other.outputs.get(&tensor.name));
             if ours != theirs {
-                self.failures += 1;
+                self.shape_failed = true;
                 let reason = format!(
                     "`{}` differs from what `{}` gives on the same inputs",
                     tensor.name,
@@ -213,7 +214,7 @@ impl Running {
 
     fn run_error(&mut self, case: &CaseName, error: &RunError) {
         self.tally.run_error(case, error);
-        self.failures += 1;
+        self.shape_failed = true;
         self.stopped |= is_final(error);
     }
 
@@ -240,7 +241,7 @@ impl Running {
                     let outputs = rules::decode(&self.target.signature, &result);
                     let violations = rule.check(dims, &inputs, &outputs, usize::MAX);
                     if let Some(finding) = rules::finding(&case, rule, violations) {
-                        self.failures += 1;
+                        self.shape_failed = true;
                         self.tally.find(finding);
                     }
                     self.replaced(subject, &prepared, &result);

@@ -13,10 +13,10 @@ use assay_device::{
 };
 
 /// A device with facts and nothing else.
-pub struct NoDevice(DeviceFacts);
+pub(crate) struct NoDevice(DeviceFacts);
 
 impl NoDevice {
-    pub fn boxed() -> Box<dyn Device> {
+    pub(crate) fn boxed() -> Box<dyn Device> {
         Box::new(NoDevice(DeviceFacts {
             name: "no device".to_owned(),
             backend: "none".to_owned(),
@@ -79,12 +79,12 @@ impl Device for NoDevice {
 }
 
 /// The contract of a row sum called `name`, with more lines for its table.
-pub fn row_sum_spec(name: &str, more: &str) -> Spec {
+pub(crate) fn row_sum_spec(name: &str, more: &str) -> Spec {
     spec_of(name, "family = \"rows.sum\"", more)
 }
 
 /// As [`row_sum_spec`], with another reference.
-pub fn spec_of(name: &str, reference: &str, more: &str) -> Spec {
+pub(crate) fn spec_of(name: &str, reference: &str, more: &str) -> Spec {
     let text = format!(
         r#"schema = 1
 [module.none]
@@ -110,7 +110,7 @@ launches = [{{ symbol = "none", grid = [1], block = [1], args = ["x", "y"] }}]
 }
 
 /// Each row's sum: four chains over quarters of the row, added in the order given.
-pub fn sums(request: &RunRequest<'_>, reversed: bool) -> Vec<f32> {
+pub(crate) fn sums(request: &RunRequest<'_>, reversed: bool) -> Vec<f32> {
     let cols = request.dims["cols"] as usize;
     let sum = |row: &[f64]| {
         let quarters = row.chunks(cols.div_ceil(4));
@@ -124,29 +124,29 @@ pub fn sums(request: &RunRequest<'_>, reversed: bool) -> Vec<f32> {
     request.inputs.tensors["x"].chunks(cols).map(sum).collect()
 }
 
-pub fn result(y: &[f32]) -> RunResult {
+pub(crate) fn result(y: &[f32]) -> RunResult {
     let bytes = y.iter().flat_map(|value| value.to_le_bytes()).collect();
     RunResult { outputs: BTreeMap::from([("y".to_owned(), bytes)]), ..RunResult::default() }
 }
 
 /// A row sum that is right.
-pub fn correct(name: &str, more: &str) -> FunctionKernel {
+pub(crate) fn correct(name: &str, more: &str) -> FunctionKernel {
     FunctionKernel::new(row_sum_spec(name, more), |request| Ok(result(&sums(request, false))))
 }
 
 /// A row sum whose partial sums arrive in the order in which blocks run.
-pub fn by_arrival(name: &str, more: &str) -> FunctionKernel {
+pub(crate) fn by_arrival(name: &str, more: &str) -> FunctionKernel {
     FunctionKernel::new(row_sum_spec(name, more), |request| {
         Ok(result(&sums(request, request.schedule == Schedule::Reversed)))
     })
 }
 
 /// Runs kernels that need no device.
-pub fn check(kernels: &[&dyn Kernel], options: &CheckOptions) -> RunOutcome {
+pub(crate) fn check(kernels: &[&dyn Kernel], options: &CheckOptions) -> RunOutcome {
     run::run(kernels, &|| Ok(NoDevice::boxed()), options, &Silent)
 }
 
 /// All gates, seed 1, one worker.
-pub fn options() -> CheckOptions {
+pub(crate) fn options() -> CheckOptions {
     CheckOptions { threads: 1, ..CheckOptions::default() }
 }
