@@ -39,21 +39,6 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    /// A plain conversion to nearest even.
-    #[cfg(test)]
-    pub(crate) fn plain(from: Scalar, to: Scalar) -> Conversion {
-        Conversion {
-            from,
-            to,
-            rounding: Rounding::Nearest,
-            to_integral: false,
-            ftz: false,
-            sat: false,
-            satfinite: false,
-            relu: false,
-        }
-    }
-
     /// Packs the conversion into the immediate of an instruction.
     pub(crate) fn pack(self) -> u64 {
         let flags = u64::from(self.to_integral)

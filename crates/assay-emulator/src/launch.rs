@@ -87,7 +87,7 @@ fn memory_problem(
     let most = machine.shared_per_block;
     if shared > u64::from(most) {
         return Some(format!(
-            "{shared} bytes of shared memory per block ({fixed} static); at most {most} are possible"
+            "{shared} bytes of shared memory per block ({fixed} static); at most {most} are there"
         ));
     }
     let (given, needed) = (config.parameters.len(), function.parameter_bytes);
@@ -470,6 +470,8 @@ fn start_warp(warp: &mut Warp, launch: &Launch, threads: u32) {
     warp.predicates[0] = u32::MAX;
     warp.local.clear();
     warp.local.resize(launch.local_bytes as usize * LANES, launch.poison);
+    warp.stack.clear();
+    warp.stack_used = [0; LANES];
     warp.groups.clear();
     warp.groups.push(Group {
         mask: exists,
@@ -482,6 +484,8 @@ fn start_warp(warp: &mut Warp, launch: &Launch, threads: u32) {
     warp.exists = exists;
     warp.alive = exists;
     warp.copies.clear();
+    warp.arrivals.clear();
+    warp.copy_sequence = 0;
     warp.copy_group = [0; LANES];
     warp.streak = 0;
     warp.polls = 0;

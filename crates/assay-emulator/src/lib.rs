@@ -32,6 +32,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![allow(unsafe_code, reason = "registers by pointer, and functions compiled for AVX2")]
+#![allow(
+    clippy::inline_always,
+    reason = "what is not inlined into a function compiled for AVX2 runs without it"
+)]
+#![allow(clippy::unnecessary_wraps, reason = "all effects, and all lowerings, have one signature")]
+#![allow(clippy::unnecessary_box_returns, reason = "troubles are rare, results are everywhere")]
+#![allow(clippy::result_large_err, reason = "a launch fails at most once")]
+#![allow(
+    clippy::struct_excessive_bools,
+    reason = "modifiers of opcodes are independent of another"
+)]
+#![allow(clippy::needless_range_loop, reason = "loops over lanes read and write several arrays")]
 
 mod arithmetic;
 mod convert;

@@ -13,6 +13,8 @@ pub const BASE_ADDRESS: u64 = 0x7f00_0000_0000;
 pub const RED_ZONE_BYTES: u64 = 4096;
 /// Where the addresses end.
 const END_ADDRESS: u64 = 0x7fff_0000_0000;
+/// Bytes that kernels can have from `malloc` at once, as many as CUDA gives by default.
+const HEAP_BYTES: u64 = 8 << 20;
 /// How many freed ranges are remembered for messages.
 const REMEMBERED_FREED: usize = 1024;
 
@@ -66,6 +68,8 @@ pub(crate) struct Allocation {
     pub(crate) bytes: Box<[u8]>,
     /// Whether kernels may write to it.
     pub(crate) writable: bool,
+    /// Whether a kernel's `malloc` made it.
+    heap: bool,
 }
 
 impl Allocation {
@@ -133,7 +137,7 @@ impl Memory {
         let Some(contents) = zeroed(bytes) else {
             return Err(full);
         };
-        self.allocations.push(Allocation { start, bytes: contents, writable: true });
+        self.allocations.push(Allocation { start, bytes: contents, writable: true, heap: false });
         self.next = start + bytes.max(1);
         self.used += bytes;
         Ok(start)
@@ -150,6 +154,28 @@ impl Memory {
         }
         self.freed.push((gone.start, gone.bytes.len() as u64));
         Ok(())
+    }
+
+    /// A kernel's `malloc`: the address, or 0 when the heap is full.
+    pub(crate) fn allocate_heap(&mut self, bytes: u64) -> u64 {
+        let heap = self.allocations.iter().filter(|entry| entry.heap);
+        let used: u64 = heap.map(|entry| entry.bytes.len() as u64).sum();
+        if bytes > HEAP_BYTES - used.min(HEAP_BYTES) {
+            return 0;
+        }
+        let Ok(address) = self.allocate(bytes, 16, 0) else {
+            return 0;
+        };
+        if let Some(entry) = self.allocations.last_mut() {
+            entry.heap = true;
+        }
+        address
+    }
+
+    /// A kernel's `free`: whether the address came from `malloc`.
+    pub(crate) fn free_heap(&mut self, address: u64) -> bool {
+        let found = self.allocations.binary_search_by_key(&address, |entry| entry.start);
+        found.is_ok_and(|index| self.allocations[index].heap) && self.free(address).is_ok()
     }
 
     /// The place of `length` bytes at `address`, or `None` outside every allocation.

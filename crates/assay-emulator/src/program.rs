@@ -176,6 +176,10 @@ pub(crate) enum BuiltIn {
     Vprintf,
     /// `__assertfail(message, file, line, function, character size)`
     AssertFail,
+    /// `malloc(size)`
+    Malloc,
+    /// `free(address)`
+    Free,
 }
 
 /// A variable of the module in `.global` or `.const`.

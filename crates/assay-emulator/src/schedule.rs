@@ -47,7 +47,10 @@ impl Chooser {
     pub(crate) fn group(&mut self, groups: &[Group], last_first: bool) -> usize {
         let ready = || groups.iter().enumerate().filter(|(_, group)| group.wait == Wait::Ready);
         let count = ready().count();
-        if count > 1 && matches!(self.schedule, Schedule::Seeded(_)) && self.next() % 8 == 0 {
+        if count > 1
+            && matches!(self.schedule, Schedule::Seeded(_))
+            && self.next().is_multiple_of(8)
+        {
             let chosen = self.below(count);
             return ready().nth(chosen).map_or(0, |(index, _)| index);
         }

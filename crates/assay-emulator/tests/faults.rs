@@ -225,7 +225,8 @@ fn traps_and_assertions_stop_the_kernel() {
     assert_eq!((fault.kind.clone(), fault.thread), (FaultKind::Trap, [9, 0, 0]));
     let source = format!(
         "{HEADER}
-.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.extern .func __assertfail(
+    .param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
 .global .align 1 .b8 text[6] = {{120, 32, 62, 32, 48, 0}};
 .global .align 1 .b8 file[5] = {{97, 46, 99, 117, 0}};
 {}",
@@ -257,7 +258,8 @@ fn traps_and_assertions_stop_the_kernel() {
 fn unsupported_opcodes_are_named_and_are_not_the_kernel_s_fault() {
     let source = pointer_kernel(
         "",
-        "    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r2,%r3,%r4,%r5}, {%r6,%r7,%r8,%r9}, {%r10,%r11}, {%r2,%r3,%r4,%r5}; // here",
+        "    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 // here
+    {%r2,%r3,%r4,%r5}, {%r6,%r7,%r8,%r9}, {%r10,%r11}, {%r2,%r3,%r4,%r5};",
     );
     let fault = Bench::new(4).launch(&source, &LaunchConfig::default()).unwrap_err();
     assert!(fault.is_unsupported());
@@ -316,4 +318,36 @@ fn an_unknown_symbol_lists_the_kernels() {
 fn thirty_two_bit_modules_are_refused() {
     let source = ".version 8.0\n.target sm_80\n.address_size 32\n.visible .entry test() { ret; }";
     assert!(Program::compile(&assay_ptx::parse(source).unwrap()).is_err());
+}
+
+#[test]
+fn too_many_arrivals_at_an_mbarrier_are_misuse() {
+    let fault = fault_of(
+        ".shared .align 8 .b64 gate;",
+        "    mbarrier.init.shared.b64 [gate], 1;
+    mbarrier.arrive.noComplete.shared.b64 %rd4, [gate], 2; // here",
+        &LaunchConfig { block: [1, 1, 1], ..LaunchConfig::default() },
+    );
+    assert!(matches!(fault.kind, FaultKind::BarrierMisuse { .. }), "{fault}");
+}
+
+#[test]
+fn freeing_what_malloc_did_not_give_is_an_invalid_address() {
+    let source = format!(
+        "{HEADER}
+.extern .func free(.param .b64 address);
+{}",
+        pointer_kernel(
+            "",
+            "    {
+    .param .b64 address;
+    st.param.b64 [address], %rd1;
+    call.uni free, (address);
+    }"
+        )
+        .strip_prefix(HEADER)
+        .unwrap()
+    );
+    let fault = Bench::new(4).launch(&source, &LaunchConfig::default()).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::InvalidAddress { .. }), "{fault}");
 }

@@ -1,4 +1,10 @@
 //! Floating-point opcodes, each against plain Rust and the `half` crate.
+#![allow(
+    clippy::double_comparisons,
+    clippy::neg_cmp_op_on_partial_ord,
+    clippy::nonminimal_bool,
+    reason = "unordered comparisons are the negations of ordered ones, and must be written so"
+)]
 
 mod common;
 

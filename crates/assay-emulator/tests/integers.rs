@@ -201,6 +201,15 @@ fn every_table_of_lop3_is_a_truth_table() {
 }
 
 #[test]
+fn lop3_can_give_a_predicate_too() {
+    check(
+        "setp.gt.u32 %p2, %r3, 99; lop3.and.b32 %r5|%p1, %r1, %r2, %r3, 0xc0, %p2;
+         selp.b32 %r4, %r5, 7, %p1;",
+        |a, b, c| if a & b != 0 && c > 99 { a & b } else { 7 },
+    );
+}
+
+#[test]
 fn bit_fields_are_cut_out_and_put_in() {
     let cut = |a: i128, width: u32, position: u32, length: u32, signed: bool| -> i128 {
         // ISA 9.7.1.18, bit by bit.
@@ -344,4 +353,25 @@ fn selections_follow_predicates_and_signs() {
             if f32::from_bits(c) >= 0.0 { a } else { b }
         },
     );
+}
+
+#[test]
+fn video_instructions_work_on_bytes_and_halves() {
+    let bytes = |a: u32, b: u32, op: fn(u8, u8) -> u8| {
+        let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+        u32::from_le_bytes([0, 1, 2, 3].map(|n| op(a[n], b[n])))
+    };
+    check("vabsdiff4.u32.u32.u32 %r4, %r1, %r2, %r3;", |a, b, _| bytes(a, b, u8::abs_diff));
+    check("vadd4.u32.u32.u32.sat %r4, %r1, %r2, %r3;", |a, b, _| bytes(a, b, u8::saturating_add));
+    check("vabsdiff4.u32.u32.u32.add %r4, %r1, %r2, %r3;", |a, b, c| {
+        let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+        (0..4).fold(c, |sum, n| sum.wrapping_add(a[n].abs_diff(b[n]).into()))
+    });
+    check("vset4.s32.s32.lt %r4, %r1, %r2, %r3;", |a, b, _| {
+        bytes(a, b, |a, b| ((a as i8) < (b as i8)).into())
+    });
+    check("vmax2.s32.s32.s32 %r4, %r1, %r2, %r3;", |a, b, _| {
+        let part = |n: u32| u32::from(((a >> n) as i16).max((b >> n) as i16) as u16) << n;
+        part(0) | part(16)
+    });
 }

@@ -125,7 +125,8 @@ fn shared_memory_starts_as_poison() {
 #[test]
 fn module_variables_are_initialised_and_kept_between_launches() {
     let source = format!(
-        "{}.global .align 4 .u32 counter = 5;\n.const .align 4 .b8 table[8] = {{1, 0, 0, 0, 2, 0, 0, 0}};\n
+        "{}.global .align 4 .u32 counter = 5;
+.const .align 4 .b8 table[8] = {{1, 0, 0, 0, 2, 0, 0, 0}};\n
 .global .align 8 .u64 pointer = generic(counter);\n{}",
         common::HEADER,
         pointer_kernel(
@@ -253,17 +254,20 @@ fn global_float_atomics_flush_subnormals_and_shared_ones_do_not() {
 fn compare_and_swap_and_packed_atomics_work_on_their_own_words() {
     check(
         "mov.u32 %r10, buffer; mad.lo.s32 %r10, %i4, 4, %r10; st.shared.b32 [%r10], %r1;
-         atom.shared.cas.b32 %r5, [%r10], %r2, %r3; ld.shared.b32 %r6, [%r10]; xor.b32 %r4, %r5, %r6;",
+         atom.shared.cas.b32 %r5, [%r10], %r2, %r3;
+         ld.shared.b32 %r6, [%r10]; xor.b32 %r4, %r5, %r6;",
         |a, b, c| a ^ if a == b { c } else { a },
     );
     check(
         "mov.u32 %r10, buffer; mad.lo.s32 %r10, %i4, 4, %r10; st.shared.b32 [%r10], 0x3c003c00;
-         mov.b32 %r6, 0x40003c00; atom.shared.add.noftz.f16x2 %r5, [%r10], %r6; ld.shared.b32 %r4, [%r10];",
+         mov.b32 %r6, 0x40003c00;
+         atom.shared.add.noftz.f16x2 %r5, [%r10], %r6; ld.shared.b32 %r4, [%r10];",
         |_, _, _| 0x4200_4000,
     );
     check_wide(
         "mov.u32 %r10, buffer; mad.lo.s32 %r10, %i4, 8, %r10; st.shared.b64 [%r10], %rd1;
-         atom.shared.exch.b64 %rd5, [%r10], %rd2; ld.shared.b64 %rd6, [%r10]; sub.s64 %rd4, %rd5, %rd6;",
+         atom.shared.exch.b64 %rd5, [%r10], %rd2;
+         ld.shared.b64 %rd6, [%r10]; sub.s64 %rd4, %rd5, %rd6;",
         |a, b, _| a.wrapping_sub(b),
     );
 }
@@ -344,4 +348,62 @@ fn asynchronous_copies_arrive_as_late_as_allowed() {
     let poison = u32::from_le_bytes([!0x55; 4]);
     assert!(copied("", "").iter().all(|&word| word == poison));
     assert!(copied("cp.async.wait_group 1;", "").iter().all(|&word| word == poison));
+}
+
+#[test]
+fn asynchronous_copies_arrive_at_an_mbarrier() {
+    let source = |wait: &str| {
+        pointer_kernel(
+            ".shared .align 8 .b64 gate; .shared .align 16 .b8 stage[512];",
+            &format!(
+                "    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared.b64 [gate], 32;
+READY:
+    bar.sync 0;
+    mov.u32 %r2, stage;
+    mad.lo.s32 %r3, %r1, 16, %r2;
+    mad.wide.u32 %rd2, %r1, 16, %rd1;
+    cp.async.ca.shared.global [%r3], [%rd2], 16;
+    cp.async.mbarrier.arrive.noinc.shared.b64 [gate];
+    {wait}
+    ld.shared.u32 %r4, [%r3+4];
+    mad.wide.u32 %rd3, %r1, 4, %rd1;
+    st.global.u32 [%rd3+512], %r4;"
+            ),
+        )
+    };
+    let copied = |wait: &str| {
+        let mut bench = Bench::new(640);
+        let bytes: Vec<u8> = (0..128_u32).flat_map(|n| (n + 1).to_le_bytes()).collect();
+        bench.machine.write(bench.buffer, &bytes).unwrap();
+        let config = LaunchConfig { instruction_budget: 100_000, ..LaunchConfig::default() };
+        bench.launch(&source(wait), &config).unwrap();
+        bench.words()[128..].to_vec()
+    };
+    let wait = "WAIT: mbarrier.test_wait.parity.shared.b64 %p2, [gate], 0; @!%p2 bra WAIT;";
+    let want: Vec<u32> = (0..32).map(|n| 4 * n + 2).collect();
+    assert_eq!(copied(wait), want);
+    assert!(copied("").iter().all(|&word| word == u32::from_le_bytes([!0x55; 4])));
+}
+
+#[test]
+fn alloca_gives_each_thread_its_own_bytes() {
+    let source = pointer_kernel(
+        "",
+        "    stacksave.u64 %rd7;
+    mad.wide.u32 %rd3, %r1, 4, 8;
+    alloca.u64 %rd4, %rd3, 16;
+    st.local.u32 [%rd4], %r1;
+    add.u64 %rd5, %rd4, %rd3;
+    st.local.u32 [%rd5+-4], %r1;
+    cvta.local.u64 %rd6, %rd4;
+    ld.u32 %r2, [%rd6];
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r2;
+    stackrestore.u64 %rd7;",
+    );
+    let mut bench = Bench::new(128);
+    bench.launch(&source, &LaunchConfig::default()).unwrap();
+    assert_eq!(bench.words(), (0..32).collect::<Vec<u32>>());
 }

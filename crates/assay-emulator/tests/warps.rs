@@ -47,7 +47,7 @@ fn shuffles_follow_the_formula_of_the_isa() {
         run("shfl.sync.down.b32 %r2, %r3, 3, 0x181f, -1;"),
         each(|n| 2 * if n % 8 + 3 < 8 { n + 3 } else { n })
     );
-    assert_eq!(run("shfl.sync.idx.b32 %r2, %r3, 2, 0x181f, -1;"), each(|n| 2 * (n & 24 | 2)));
+    assert_eq!(run("shfl.sync.idx.b32 %r2, %r3, 2, 0x181f, -1;"), each(|n| 2 * (n & 0x18 | 2)));
     // The predicate says whether the source was inside.
     assert_eq!(
         run("shfl.sync.down.b32 %r4|%p1, %r3, 4, 31, -1; selp.u32 %r2, 1, 0, %p1;"),
@@ -472,4 +472,88 @@ fn printf_collects_text() {
     let mut bench = Bench::new(128);
     let statistics = bench.launch(&source, &LaunchConfig::default()).unwrap();
     assert_eq!(statistics.output, "n=0 x=2.50\nn=1 x=2.50\n");
+}
+
+#[test]
+fn an_mbarrier_completes_its_phases() {
+    // Two warps pass a token back and forth: 64 arrivals a phase.
+    let source = pointer_kernel(
+        ".shared .align 8 .b64 gate; .shared .align 4 .b8 slots[256];",
+        "    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared.b64 [gate], 64;
+READY:
+    bar.sync 0;
+    mov.u32 %r2, slots;
+    mad.lo.s32 %r3, %r1, 4, %r2;
+    mov.u32 %r5, 0;
+AGAIN:
+    add.s32 %r6, %r1, %r5;
+    st.shared.u32 [%r3], %r6;
+    mbarrier.arrive.shared.b64 %rd4, [gate];
+WAIT:
+    mbarrier.try_wait.shared.b64 %p2, [gate], %rd4;
+    @!%p2 bra WAIT;
+    xor.b32 %r7, %r1, 63;
+    mad.lo.s32 %r8, %r7, 4, %r2;
+    ld.shared.u32 %r9, [%r8];
+    mbarrier.arrive.shared.b64 _, [gate];
+WAIT2:
+    mbarrier.test_wait.parity.shared.b64 %p3, [gate], 1;
+    @!%p3 bra WAIT2;
+    add.s32 %r5, %r5, 100;
+    setp.lt.u32 %p4, %r5, 300;
+    @%p4 bra AGAIN;
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r9;",
+    );
+    for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(7)] {
+        let mut bench = Bench::new(256);
+        let config = LaunchConfig {
+            block: [64, 1, 1],
+            schedule,
+            instruction_budget: 1_000_000,
+            ..LaunchConfig::default()
+        };
+        bench.launch(&source, &config).unwrap();
+        let want: Vec<u32> = (0..64).map(|n| (n ^ 63) + 200).collect();
+        assert_eq!(bench.words(), want, "{schedule:?}");
+    }
+}
+
+#[test]
+fn kernels_can_allocate_from_the_device_heap() {
+    let source = format!(
+        "{HEADER}
+.extern .func (.param .b64 result) malloc(.param .b64 size);
+.extern .func free(.param .b64 address);
+{}",
+        pointer_kernel(
+            "",
+            "    {
+    .param .b64 size;
+    .param .b64 answer;
+    st.param.b64 [size], 8;
+    call.uni (answer), malloc, (size);
+    ld.param.b64 %rd3, [answer];
+    }
+    st.u32 [%rd3], %r1;
+    shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;
+    ld.u32 %r2, [%rd3];
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r2;
+    {
+    .param .b64 address;
+    st.param.b64 [address], %rd3;
+    call.uni free, (address);
+    }"
+        )
+        .strip_prefix(HEADER)
+        .unwrap()
+    );
+    let mut bench = Bench::new(128);
+    let before = bench.machine.available_bytes();
+    bench.launch(&source, &LaunchConfig::default()).unwrap();
+    assert_eq!(bench.words(), each(|n| n));
+    assert_eq!(bench.machine.available_bytes(), before);
 }

@@ -61,7 +61,7 @@ fn ulp(value: f64) -> f64 {
     2.0_f64.powi(exponent.max(-126) - 23)
 }
 
-/// A hash of two words (the finaliser of SplitMix64).
+/// A hash of two words (the finaliser of `SplitMix64`).
 #[inline(always)]
 fn mixed(a: u64, b: u64) -> u64 {
     let mut x = a ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -83,7 +83,7 @@ pub(crate) fn exp2(x: f64) -> f64 {
     const SHIFT: f64 = 6_755_399_441_055_744.0;
     // ln(2)^n / n!
     const TERMS: [f64; 13] = [
-        0.693_147_180_559_945_3,
+        std::f64::consts::LN_2,
         0.240_226_506_959_100_7,
         0.055_504_108_664_821_58,
         0.009_618_129_107_628_477,
@@ -150,7 +150,8 @@ lanes! {
         T::make(if parameters.seed == 0 {
             canonical(a.sqrt())
         } else {
-            place(parameters, f64::from(a).sqrt(), Bound::Relative(1.192_092_895_507_812_5e-7), 4, key(a))
+            let bound = Bound::Relative(1.192_092_895_507_812_5e-7);
+            place(parameters, f64::from(a).sqrt(), bound, 4, key(a))
         })
     }
     /// `rsqrt.approx.f32`: 2^-22.9 relative

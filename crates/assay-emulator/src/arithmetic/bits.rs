@@ -98,6 +98,8 @@ lanes! {
 
 lanes! {
     once:
+    /// `mbarrier.pending_count`: the pending count in a state, see `execute::mbarrier`
+    MbarrierPending(a: u64) -> u32 { (a >> 20) as u32 & 0x000f_ffff }
     /// `prmt` with a mode: 1 f4e, 2 b4e, 3 rc8, 4 ecl, 5 ecr, 6 rc16
     PermuteMode([parameters] a: u32, b: u32, c: u32) -> u32 {
         permute(a, b, selector(parameters.flags, c & 3))
@@ -158,10 +160,9 @@ fn extract_field<T: Integer>(a: T, position: u32, length: u32) -> T {
 #[inline(always)]
 fn find_leading<T: Integer>(a: T, shift_amount: bool) -> u32 {
     let wide = if a.wide() < 0 { !a.wide() } else { a.wide() } as u128;
-    if wide == 0 {
+    let Some(position) = wide.checked_ilog2() else {
         return u32::MAX;
-    }
-    let position = 127 - wide.leading_zeros();
+    };
     if shift_amount { T::BITS - 1 - position } else { position }
 }
 

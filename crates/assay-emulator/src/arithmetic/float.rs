@@ -5,6 +5,8 @@
 //! subnormals on the way in and out. Modifiers that real code seldom carries go through the slow
 //! functions, which take them as flags.
 
+use std::num::FpCategory;
+
 use super::fused::{self, Direction};
 use super::soft::{self, Rounding};
 use crate::execute::frame::{Element, Frame, LANES, Operands, lanes};
@@ -224,7 +226,7 @@ lanes! {
     CopySignF32(a: f32, b: f32) -> f32 { b.copysign(a) }
     /// `testp.f32`: 0 finite, 1 infinite, 2 number, 3 notanumber, 4 normal, 5 subnormal
     TestF32([parameters] a: f32) -> bool {
-        test(parameters.immediate, a.is_nan(), a.is_infinite(), a.is_normal(), a == 0.0)
+        test(parameters.immediate, a.classify())
     }
 
 }
@@ -262,7 +264,7 @@ lanes! {
     CopySignF64(a: f64, b: f64) -> f64 { b.copysign(a) }
     /// `testp.f64`
     TestF64([parameters] a: f64) -> bool {
-        test(parameters.immediate, a.is_nan(), a.is_infinite(), a.is_normal(), a == 0.0)
+        test(parameters.immediate, a.classify())
     }
     /// `add.f64` with a directed rounding
     SlowAddF64([parameters] a: u64, b: u64) -> u64 {
@@ -402,13 +404,13 @@ fn extremum(
 
 /// `testp` (ISA 9.7.3.1).
 #[inline(always)]
-fn test(class: u64, nan: bool, infinite: bool, normal: bool, zero: bool) -> bool {
-    match class {
-        0 => !nan && !infinite,
-        1 => infinite,
-        2 => !nan,
-        3 => nan,
-        4 => normal,
-        _ => !nan && !infinite && !normal && !zero,
+fn test(asked: u64, class: FpCategory) -> bool {
+    match asked {
+        0 => class != FpCategory::Nan && class != FpCategory::Infinite,
+        1 => class == FpCategory::Infinite,
+        2 => class != FpCategory::Nan,
+        3 => class == FpCategory::Nan,
+        4 => class == FpCategory::Normal,
+        _ => class == FpCategory::Subnormal,
     }
 }

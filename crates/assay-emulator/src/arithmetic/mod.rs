@@ -8,3 +8,4 @@ pub(crate) mod fused;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod soft;
+pub(crate) mod video;

@@ -198,7 +198,7 @@ impl Binary {
         }
         let x = normalised(x, 127);
         let mantissa = x.mantissa / y.mantissa;
-        let sticky = x.mantissa % y.mantissa != 0;
+        let sticky = !x.mantissa.is_multiple_of(y.mantissa);
         let exponent = x.exponent - y.exponent;
         self.round(Exact { negative, mantissa, exponent, sticky }, mode)
     }
@@ -212,7 +212,7 @@ impl Binary {
             Value::Finite(x) if x.negative => self.nan(),
             Value::Finite(x) => {
                 let mut x = normalised(x, 126);
-                if x.exponent % 2 != 0 {
+                if x.exponent & 1 != 0 {
                     x.mantissa >>= 1;
                     x.exponent += 1;
                 }

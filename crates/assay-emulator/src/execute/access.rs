@@ -200,7 +200,7 @@ impl<O: Observer> Engine<'_, O> {
         _mask: u32,
     ) -> Step<&[u8]> {
         let (space, at) = self.resolved(space, lane, at);
-        self.check_alignment(space, lane, at, length)?;
+        Self::check_alignment(space, lane, at, length)?;
         // Looked up twice, because a borrow that is returned on one path only does not pass yet.
         if self.readable(space, lane, at, length).is_none() {
             return Err(self.out_of_bounds(space, lane, at, length, false));
@@ -216,6 +216,9 @@ impl<O: Observer> Engine<'_, O> {
             SpaceKind::Shared => self.block.shared.get(start..end),
             SpaceKind::Param => self.launch.parameters.get(start..end),
             SpaceKind::Local | SpaceKind::Frame => {
+                if let Some((from, to)) = self.stack_range(lane, at, length) {
+                    return self.block.warps[self.warp].stack.get(from..to);
+                }
                 let (from, to) = self.local_range(lane, at, length)?;
                 self.block.warps[self.warp].local.get(from..to)
             }
@@ -240,7 +243,7 @@ impl<O: Observer> Engine<'_, O> {
         length: u64,
     ) -> Step<&mut [u8]> {
         let (space, at) = self.resolved(space, lane, at);
-        self.check_alignment(space, lane, at, length)?;
+        Self::check_alignment(space, lane, at, length)?;
         if matches!(space, SpaceKind::Param | SpaceKind::Const) {
             let kind = FaultKind::ReadOnlyWrite { space: fault_space(space), address: at };
             return Err(Trouble::new(kind, 1 << lane));
@@ -264,6 +267,9 @@ impl<O: Observer> Engine<'_, O> {
         match space {
             SpaceKind::Shared => self.block.shared.get_mut(start..end),
             SpaceKind::Local | SpaceKind::Frame => {
+                if let Some((from, to)) = self.stack_range(lane, at, length) {
+                    return self.block.warps[self.warp].stack.get_mut(from..to);
+                }
                 let (from, to) = self.local_range(lane, at, length)?;
                 self.block.warps[self.warp].local.get_mut(from..to)
             }
@@ -285,8 +291,8 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    fn check_alignment(&self, space: SpaceKind, lane: usize, at: u64, length: u64) -> Step<()> {
-        if at % length == 0 {
+    fn check_alignment(space: SpaceKind, lane: usize, at: u64, length: u64) -> Step<()> {
+        if at.is_multiple_of(length) {
             return Ok(());
         }
         let kind =

@@ -38,12 +38,14 @@ impl<O: Observer> Engine<'_, O> {
             let warp = &mut self.block.warps[self.warp];
             warp.copies.push(PendingCopy {
                 lane: lane as u8,
+                sequence: warp.copy_sequence,
                 group: warp.copy_group[lane],
                 to: to[lane] as u32,
                 from: from[lane],
                 bytes,
                 source_bytes: source_bytes as u8,
             });
+            warp.copy_sequence += 1;
         }
         Ok(Flow::Next)
     }
@@ -87,26 +89,28 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Completes the copies of groups before `due`.
     fn finish_copies(&mut self, mask: u32, due: &[u32; LANES]) -> Step {
-        let all = std::mem::take(&mut self.block.warps[self.warp].copies);
-        let (ready, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|copy| {
+        self.finish_copies_of(self.warp, |copy| {
             mask >> copy.lane & 1 == 1 && copy.group < due[usize::from(copy.lane)]
         });
-        self.block.warps[self.warp].copies = later;
+        Ok(Flow::Next)
+    }
+
+    /// Completes the copies of a warp that a condition picks, in the order they were started.
+    pub(crate) fn finish_copies_of(&mut self, warp: usize, done: impl Fn(&PendingCopy) -> bool) {
+        let all = std::mem::take(&mut self.block.warps[warp].copies);
+        let (ready, later): (Vec<_>, Vec<_>) = all.into_iter().partition(done);
+        self.block.warps[warp].copies = later;
         for copy in ready {
             let mut contents = [0; 16];
             let length = usize::from(copy.source_bytes);
-            if length > 0 {
-                let place = self.memory.find(copy.from, length as u64);
-                let bytes = place.map(|place| {
-                    let bytes = &self.memory.allocation(place.allocation).bytes;
-                    &bytes[place.offset..place.offset + length]
-                });
-                contents[..length].copy_from_slice(bytes.unwrap_or(&[0; 16][..length]));
+            if let Some(place) = self.memory.find(copy.from, length as u64) {
+                let bytes = &self.memory.allocation(place.allocation).bytes;
+                let source = &bytes[place.offset..place.offset + length];
+                contents[..length].copy_from_slice(source);
             }
             let to = copy.to as usize;
             let bytes = usize::from(copy.bytes);
             self.block.shared[to..to + bytes].copy_from_slice(&contents[..bytes]);
         }
-        Ok(Flow::Next)
     }
 }

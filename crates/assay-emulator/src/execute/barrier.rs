@@ -78,9 +78,8 @@ impl<O: Observer> Engine<'_, O> {
         let warp = &self.block.warps[self.warp];
         let exited = warp.exists & !warp.alive;
         if exited != 0 {
-            let text = format!(
-                "an aligned barrier that lanes {exited:#010x} of the warp cannot reach: they have exited"
-            );
+            let text =
+                format!("an aligned barrier after lanes {exited:#010x} of the warp have exited");
             return Err(misuse(&text, mask));
         }
         if self.group.mask != mask {

@@ -43,7 +43,7 @@ impl<O: Observer> Engine<'_, O> {
             differs |= (masks[lane] ^ members) & active;
         }
         if differs != 0 || mask & !members != 0 {
-            return Err(self.members_misused(differs != 0, members, mask));
+            return Err(Self::members_misused(differs != 0, members, mask));
         }
         match self.converge(members, mask) {
             Some(flow) => Ok(Err(flow)),
@@ -52,7 +52,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     #[cold]
-    fn members_misused(&self, differ: bool, members: u32, mask: u32) -> Box<Trouble> {
+    fn members_misused(differ: bool, members: u32, mask: u32) -> Box<Trouble> {
         let what = if differ {
             "lanes that execute together give different member masks".to_owned()
         } else {

@@ -19,7 +19,6 @@ impl<O: Observer> Engine<'_, O> {
     pub(crate) fn exit(&mut self, mask: u32) -> Step {
         let warp = &mut self.block.warps[self.warp];
         warp.alive &= !mask;
-        warp.copies.retain(|copy| mask >> copy.lane & 1 == 0);
         self.block.alive -= mask.count_ones();
         // Whoever waits for these lanes looks again.
         for group in &mut warp.groups {
@@ -272,6 +271,7 @@ impl<O: Observer> Engine<'_, O> {
     /// A function of the CUDA runtime.
     fn built_in(&mut self, call: usize, function: BuiltIn, mask: u32) -> Step {
         let arguments = self.code().calls[call].arguments.clone();
+        let mut results = [0; LANES];
         for lane in lanes_of(mask) {
             let values: Vec<u64> =
                 arguments.iter().map(|argument| self.argument(*argument, lane)).collect();
@@ -282,29 +282,48 @@ impl<O: Observer> Engine<'_, O> {
                     let text = self.formatted(&format, buffer, lane)?;
                     self.output.push_str(&text);
                 }
+                BuiltIn::Malloc => results[lane] = self.device_malloc(&values),
+                BuiltIn::Free => self.device_free(&values, lane)?,
                 BuiltIn::AssertFail => return Err(self.assertion(&values, lane)?),
             }
         }
+        self.answer(call, &results, mask)
+    }
+
+    /// Gives a runtime function's results to the caller.
+    fn answer(&mut self, call: usize, values: &[u64; LANES], mask: u32) -> Step {
         let results = self.code().calls[call].results.clone();
         for result in results {
-            let zero = [0; LANES];
             match result {
                 Carried::Register(slot, size) => {
-                    self.write_register(slot, size == 8, &zero, mask);
+                    self.write_register(slot, size == 8, values, mask);
                 }
                 Carried::Memory(offset, length) => {
-                    let zero = vec![0; length as usize];
                     for lane in lanes_of(mask) {
-                        let at = u64::from(offset);
-                        let length = u64::from(length);
+                        let (at, length) = (u64::from(offset), u64::from(length.min(8)));
+                        let value = values[lane].to_le_bytes();
                         self.lane_bytes_mut(SpaceKind::Frame, lane, at, length)?
-                            .copy_from_slice(&zero);
+                            .copy_from_slice(&value[..length as usize]);
                     }
                 }
                 Carried::Nothing => {}
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// `malloc`: null when the device heap is full.
+    fn device_malloc(&mut self, values: &[u64]) -> u64 {
+        self.memory.allocate_heap(values.first().copied().unwrap_or(0))
+    }
+
+    /// `free`: null is fine, anything else must come from `malloc`.
+    fn device_free(&mut self, values: &[u64], lane: usize) -> Step<()> {
+        let address = values.first().copied().unwrap_or(0);
+        if address == 0 || self.memory.free_heap(address) {
+            return Ok(());
+        }
+        Err(Trouble::new(FaultKind::InvalidAddress { address }, 1 << lane))
     }
 
     fn assertion(&mut self, values: &[u64], lane: usize) -> Step<Box<Trouble>> {

@@ -41,6 +41,10 @@ impl<O: Observer> Engine<'_, O> {
             Effect::BranchIndexed => self.branch_indexed(operands, mask),
             Effect::Sleep => self.sleep(),
             Effect::Trap => Err(Trouble::new(FaultKind::Trap, mask)),
+            Effect::Alloca { wide } => self.alloca(wide, operands, mask),
+            Effect::StackSave { wide } => self.stack_save(wide, operands, mask),
+            Effect::StackRestore { wide } => self.stack_restore(wide, operands, mask),
+            Effect::Mbarrier(mbarrier) => self.mbarrier(mbarrier, operands, mask),
             Effect::Carry(kind) => self.carry(kind, operands, mask),
             Effect::Unsupported => self.unsupported(op, mask),
         }

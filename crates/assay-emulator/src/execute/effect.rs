@@ -157,6 +157,44 @@ pub(crate) enum Special {
     Zero64,
 }
 
+/// An operation on an `mbarrier` object; see [`super::mbarrier`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MbarrierOperation {
+    /// Count `b`
+    Init,
+    Invalidate,
+    /// State `d`; count `b` when `counted`; `expects` bytes `b` first
+    Arrive {
+        /// Takes the thread out of later phases too.
+        drops: bool,
+        /// The operand is a count of arrivals.
+        counted: bool,
+        /// The operand is a count of bytes to expect.
+        expects: bool,
+    },
+    /// `p` from state or parity `b`
+    Wait {
+        parity: bool,
+        yields: bool,
+    },
+    /// Bytes `b`
+    Expect,
+    /// Bytes `b`
+    Complete,
+    /// Arrives when the thread's copies so far are done; `counted` when the init count has it in
+    CopiesArrive {
+        counted: bool,
+    },
+}
+
+/// Where an `mbarrier` object is, and what happens to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Mbarrier {
+    pub(crate) operation: MbarrierOperation,
+    pub(crate) space: SpaceKind,
+    pub(crate) wide_address: bool,
+}
+
 /// An instruction with an effect. Operands are in [`Operands`](super::frame::Operands).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
@@ -215,6 +253,14 @@ pub(crate) enum Effect {
     Sleep,
     /// `trap`
     Trap,
+    /// `d` becomes `a` fresh bytes of the thread's stack, aligned to `immediate`
+    Alloca { wide: bool },
+    /// `d` becomes the thread's stack pointer
+    StackSave { wide: bool },
+    /// The stack pointer becomes `a`
+    StackRestore { wide: bool },
+    /// An `mbarrier` at `[a + immediate]`
+    Mbarrier(Mbarrier),
     /// Carry-in and carry-out arithmetic
     Carry(CarryKind),
     /// Not run by the emulator

@@ -162,8 +162,8 @@ fn reach(addresses: &[u64; LANES], mask: u32) -> (u64, u64, u64) {
 impl<O: Observer> Engine<'_, O> {
     /// How the addresses in a register lie, and the offset added.
     ///
-    /// A 32-bit register may wrap around its end where the addresses, which are wider, do not: such a
-    /// block lies in no memory that there is, so the paths that look at memory refuse it.
+    /// A 32-bit register may wrap around its end where the addresses, which are wider, do not: such
+    /// a block lies in no memory that there is, so the paths that look at memory refuse it.
     #[inline(always)]
     fn pattern_of(&self, access: Access, operands: &Operands, total: u64, mask: u32) -> Pattern {
         // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.

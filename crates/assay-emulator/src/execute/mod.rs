@@ -13,6 +13,8 @@ pub(crate) mod effect;
 pub(crate) mod engine;
 mod fast;
 pub(crate) mod frame;
+mod mbarrier;
 mod print;
 mod special;
+mod stack;
 pub(crate) mod warp;

@@ -106,7 +106,7 @@ fn carried(kind: CarryKind, a: u64, b: u64, c: u64, carry_in: bool) -> (u64, boo
         CarryOperation::MultiplyAddLow => {
             u128::from(cut(a.wrapping_mul(b), bits)) + u128::from(c) + extra
         }
-        CarryOperation::MultiplyAddHighU => (a * b >> bits) + u128::from(c) + extra,
+        CarryOperation::MultiplyAddHighU => ((a * b) >> bits) + u128::from(c) + extra,
         CarryOperation::MultiplyAddHighS => {
             let signed = |x: u128| ((x << (128 - bits)) as i128) >> (128 - bits);
             let high = (signed(a) * signed(b)) >> bits;

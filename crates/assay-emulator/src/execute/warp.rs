@@ -31,11 +31,23 @@ pub(crate) struct Group {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingCopy {
     pub(crate) lane: u8,
+    /// Its place among all copies of the warp.
+    pub(crate) sequence: u32,
     pub(crate) group: u32,
     pub(crate) to: u32,
     pub(crate) from: u64,
     pub(crate) bytes: u8,
     pub(crate) source_bytes: u8,
+}
+
+/// An arrival at an mbarrier that happens when the lane's copies so far are done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyArrival {
+    pub(crate) lane: u8,
+    /// Copies before this one are waited for.
+    pub(crate) sequence: u32,
+    /// The mbarrier, in shared memory.
+    pub(crate) at: u64,
 }
 
 /// A warp of a resident block.
@@ -45,6 +57,9 @@ pub(crate) struct Warp {
     pub(crate) predicates: Vec<u32>,
     /// Local memory, lane after lane.
     pub(crate) local: Vec<u8>,
+    /// The part of local memory that `alloca` gives out, lane after lane, and how much is taken.
+    pub(crate) stack: Vec<u8>,
+    pub(crate) stack_used: [u64; LANES],
     /// Groups that do not run right now.
     pub(crate) groups: Vec<Group>,
     /// Lanes that exist.
@@ -52,6 +67,9 @@ pub(crate) struct Warp {
     /// Lanes that have not exited.
     pub(crate) alive: u32,
     pub(crate) copies: Vec<PendingCopy>,
+    pub(crate) arrivals: Vec<CopyArrival>,
+    /// Copies started so far.
+    pub(crate) copy_sequence: u32,
     /// The open `cp.async` group of each lane.
     pub(crate) copy_group: [u32; LANES],
     /// Instructions since the groups last took turns.

@@ -178,8 +178,8 @@ fn predicate_logic(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let code = match i.opcode.base {
         Base::And => COMBINE_AND,
         Base::Or => COMBINE_OR,
-        Base::Xor => COMBINE_XOR,
-        Base::Not => COMBINE_XOR,
+        // `not` has no second operand; it is `xor` with the predicate that is always true.
+        Base::Xor | Base::Not => COMBINE_XOR,
         _ => return Err(Unsupported),
     };
     predicate_operation(body, p, (a, not_a), (b, not_b), code);
@@ -273,10 +273,6 @@ fn permute(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
 }
 
 fn logic3(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
-    // `lop3.BoolOp` also gives a predicate; the plain form is the one that compilers emit.
-    if i.operands.len() != 5 {
-        return Err(Unsupported);
-    }
     let Operand::Immediate(table) = i.operands[4] else {
         return Err(Unsupported);
     };
@@ -289,6 +285,30 @@ fn logic3(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let mut operands = body.operands(i, &[Type::B32; 4])?;
     operands.immediate = table & 0xff;
     body.run(function, operands);
+    match i.operands.get(5) {
+        Some(predicate) => logic3_predicate(body, i, operands.d, predicate),
+        None => Ok(()),
+    }
+}
+
+/// `lop3.BoolOp d|p, ..., q`: `p` is `(d != 0) BoolOp q`.
+fn logic3_predicate(
+    body: &mut Body<'_, '_>,
+    i: &Instruction,
+    result: u32,
+    predicate: &Operand,
+) -> Lowered {
+    let Operand::Pair(_, p) = &i.operands[0] else {
+        return Err(Unsupported);
+    };
+    let discarded = crate::execute::frame::DISCARDED;
+    let p = p.map_or(discarded, |id| body.predicate_of(id));
+    let (r, negated) = body.source_predicate(predicate)?;
+    let combination = if i.opcode.has(Modifier::And) { COMBINE_AND } else { COMBINE_OR };
+    let flags = combination | if negated { NEGATE_R } else { 0 };
+    let b = body.constant_bits(0, 32);
+    let function = body.pick::<crate::arithmetic::compare::DifferOrNan<u32>>();
+    body.run(function, Operands { a: result, b, p, q: discarded, r, flags, ..Operands::default() });
     Ok(())
 }
 

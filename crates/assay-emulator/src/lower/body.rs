@@ -9,7 +9,7 @@ use assay_ptx::opcode::Base;
 
 use super::family::Family;
 use super::layout::{Home, parameters};
-use super::{Context, arithmetic, control, convert, float, memory, warp};
+use super::{Context, arithmetic, control, convert, float, mbarrier, memory, video, warp};
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
     ALWAYS, CONSTANT, Compute, DISCARDED, FIRST_PREDICATE, Lane, Operands, PredicateSlot, Slot,
@@ -158,6 +158,8 @@ impl<'c, 'm> Body<'c, 'm> {
             Family::Memory => memory::lower(self, i),
             Family::Control => control::lower(self, i),
             Family::Warp => warp::lower(self, i),
+            Family::Mbarrier => mbarrier::lower(self, i),
+            Family::Video => video::lower(self, i),
             Family::Nothing => Ok(()),
             Family::Unsupported => Err(Unsupported),
         }
@@ -171,7 +173,9 @@ impl<'c, 'm> Body<'c, 'm> {
             }
         }
         for table in control::tables_of(&mut self.context.code, &self.context.tables, self.index) {
-            table.iter_mut().for_each(|target| *target = starts[*target as usize]);
+            for target in table {
+                *target = starts[*target as usize];
+            }
         }
     }
 
@@ -275,7 +279,7 @@ impl<'c, 'm> Body<'c, 'm> {
     fn source_register(&mut self, id: RegisterId, bits: u32) -> Lowered<Slot> {
         let slot = self.register(id);
         match (self.register_bits(id), bits) {
-            (1, _) | (128, _) => Err(Unsupported),
+            (1 | 128, _) => Err(Unsupported),
             (64, 64) => Ok(slot),
             (64, _) => {
                 let low = self.temporary(32);

@@ -97,6 +97,8 @@ fn built_in(name: &str) -> Option<BuiltIn> {
     match name {
         "vprintf" => Some(BuiltIn::Vprintf),
         "__assertfail" => Some(BuiltIn::AssertFail),
+        "malloc" => Some(BuiltIn::Malloc),
+        "free" => Some(BuiltIn::Free),
         _ => None,
     }
 }

@@ -178,10 +178,11 @@ fn fast(
         (Type::U32, Type::U64 | Type::S64) => body.pick::<cvt::U32ToU64>(),
         (Type::S32, Type::S64 | Type::U64) => body.pick::<cvt::S32ToS64>(),
         (Type::U64 | Type::S64, Type::U32 | Type::S32) => body.pick::<cvt::U64ToU32>(),
-        (Type::U32 | Type::S32, Type::U16 | Type::S16) => body.pick::<cvt::Low16>(),
-        (Type::U16, Type::U32 | Type::S32) => body.pick::<cvt::Low16>(),
-        (Type::U8, Type::U32 | Type::S32 | Type::U16 | Type::S16) => body.pick::<cvt::Low8>(),
-        (Type::U32 | Type::S32 | Type::U16 | Type::S16, Type::U8) => body.pick::<cvt::Low8>(),
+        (Type::U32 | Type::S32, Type::U16 | Type::S16) | (Type::U16, Type::U32 | Type::S32) => {
+            body.pick::<cvt::Low16>()
+        }
+        (Type::U8, Type::U32 | Type::S32 | Type::U16 | Type::S16)
+        | (Type::U32 | Type::S32 | Type::U16 | Type::S16, Type::U8) => body.pick::<cvt::Low8>(),
         (Type::S16, Type::S32 | Type::U32) => body.pick::<cvt::S16ToS32>(),
         (Type::S8, Type::S32 | Type::U32) => body.pick::<cvt::S8ToS32>(),
         (Type::S8, Type::S16 | Type::U16) => body.pick::<cvt::S8ToS16>(),

@@ -11,6 +11,8 @@ pub(super) enum Family {
     Memory,
     Control,
     Warp,
+    Mbarrier,
+    Video,
     /// Has no effect in the emulator.
     Nothing,
     Unsupported,
@@ -90,6 +92,9 @@ const MEMORY: &[Base] = &[
     Base::CpAsyncWaitGroup,
     Base::CpAsyncWaitAll,
     Base::Createpolicy,
+    Base::Alloca,
+    Base::Stacksave,
+    Base::Stackrestore,
 ];
 
 const CONTROL: &[Base] = &[
@@ -115,10 +120,41 @@ const WARP: &[Base] = &[
     Base::Barrier,
 ];
 
+const MBARRIER: &[Base] = &[
+    Base::MbarrierInit,
+    Base::MbarrierInval,
+    Base::MbarrierArrive,
+    Base::MbarrierArriveDrop,
+    Base::MbarrierTestWait,
+    Base::MbarrierTryWait,
+    Base::MbarrierExpectTx,
+    Base::MbarrierCompleteTx,
+    Base::MbarrierPendingCount,
+    Base::CpAsyncMbarrierArrive,
+];
+
+const VIDEO: &[Base] = &[
+    Base::Vadd2,
+    Base::Vsub2,
+    Base::Vavrg2,
+    Base::Vabsdiff2,
+    Base::Vmin2,
+    Base::Vmax2,
+    Base::Vset2,
+    Base::Vadd4,
+    Base::Vsub4,
+    Base::Vavrg4,
+    Base::Vabsdiff4,
+    Base::Vmin4,
+    Base::Vmax4,
+    Base::Vset4,
+];
+
 /// Fences order what already happens in one order here; the rest are hints.
 const NOTHING: &[Base] = &[
     Base::Membar,
     Base::Fence,
+    Base::FenceMbarrierInit,
     Base::FenceProxy,
     Base::Prefetch,
     Base::Prefetchu,
@@ -138,6 +174,8 @@ impl Family {
             (MEMORY, Family::Memory),
             (CONTROL, Family::Control),
             (WARP, Family::Warp),
+            (MBARRIER, Family::Mbarrier),
+            (VIDEO, Family::Video),
             (NOTHING, Family::Nothing),
         ];
         let found = families.into_iter().find(|(bases, _)| bases.contains(&base));
@@ -159,7 +197,7 @@ mod tests {
 
     #[test]
     fn no_opcode_is_in_two_families() {
-        let all = [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, NOTHING].concat();
+        let all = [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MBARRIER, VIDEO, NOTHING].concat();
         for base in Base::ALL {
             assert!(all.iter().filter(|&known| known == base).count() <= 1, "{base:?}");
         }

@@ -91,7 +91,8 @@ fn single(body: &mut Body<'_, '_>, number: usize, i: &Instruction) -> Lowered {
     body.flagged(i, Some(function), &types[..count], flags)
 }
 
-/// `fma` with a directed rounding or `.sat`, which exponentials are made of; both together are rare.
+/// `fma` with a directed rounding or `.sat`, which exponentials are made of; both together are
+/// rare.
 fn directed_fma(body: &Body<'_, '_>, i: &Instruction, ftz: bool) -> Compute {
     match (rounding(i), i.opcode.has(Modifier::Sat)) {
         (Rounding::Nearest, true) => by_ftz!(body, ftz, float::FusedSaturateF32),

@@ -274,10 +274,14 @@ fn collect_symbols(operand: &Operand, found: &mut Vec<Symbol>) {
         }
         Operand::Tensor(address, rest) => {
             collect_symbols(&Operand::Address(*address), found);
-            rest.iter().for_each(|operand| collect_symbols(operand, found));
+            for operand in rest {
+                collect_symbols(operand, found);
+            }
         }
         Operand::Vector(parts) | Operand::List(parts) => {
-            parts.iter().for_each(|operand| collect_symbols(operand, found));
+            for operand in parts {
+                collect_symbols(operand, found);
+            }
         }
         _ => {}
     }

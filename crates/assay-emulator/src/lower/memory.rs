@@ -23,6 +23,7 @@ pub(super) fn lower(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         Base::CpAsyncWaitGroup => wait_group(body, i),
         Base::CpAsyncWaitAll => wait_all(body),
         Base::Createpolicy => policy(body, i),
+        Base::Alloca | Base::Stacksave | Base::Stackrestore => stack(body, i),
         _ => Err(Unsupported),
     }
 }
@@ -135,13 +136,12 @@ pub(super) fn pack(
 }
 
 /// The kind of a written space; `.param` depends on what the address names.
-fn space(body: &Body<'_, '_>, i: &Instruction, address: &Address) -> Lowered<SpaceKind> {
+pub(super) fn space(body: &Body<'_, '_>, i: &Instruction, address: &Address) -> Lowered<SpaceKind> {
     Ok(match i.opcode.space() {
         StateSpace::Generic => SpaceKind::Generic,
         StateSpace::Global => SpaceKind::Global,
-        StateSpace::Shared | StateSpace::SharedCta => SpaceKind::Shared,
         // Without clusters a block's cluster window is its own shared memory.
-        StateSpace::SharedCluster => SpaceKind::Shared,
+        StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster => SpaceKind::Shared,
         StateSpace::Local => SpaceKind::Local,
         StateSpace::Const => SpaceKind::Const,
         StateSpace::Param | StateSpace::ParamEntry | StateSpace::ParamFunc => {
@@ -173,7 +173,7 @@ fn parts_of(operand: &Operand) -> &[Operand] {
     }
 }
 
-fn address_operand(operand: &Operand) -> Lowered<&Address> {
+pub(super) fn address_operand(operand: &Operand) -> Lowered<&Address> {
     match operand {
         Operand::Address(address) => Ok(address),
         _ => Err(Unsupported),
@@ -255,7 +255,7 @@ fn parameter_moves(
     let bytes = ty.bytes();
     let inside = address.offset >= 0
         && address.offset as u64 + u64::from(bytes) * parts.len() as u64 <= u64::from(layout.size)
-        && address.offset as u64 % u64::from(bytes) == 0;
+        && (address.offset as u64).is_multiple_of(u64::from(bytes));
     if !inside {
         return Ok(false);
     }
@@ -300,7 +300,7 @@ fn store(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         polls: false,
     };
     let mut operands = Operands { a: at.slot, immediate: at.offset as u64, ..Operands::default() };
-    let source_bits = if bits == 64 { 64 } else { ty.bits().max(16).min(32) };
+    let source_bits = if bits == 64 { 64 } else { ty.bits().clamp(16, 32) };
     if let [part] = parts {
         operands.b = body.source(part, source_bits, ty.is_float())?;
     } else {
@@ -435,7 +435,7 @@ fn is_space(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let kind = named_space(i)?;
     let (p, _) = body.predicates(&i.operands[0])?;
     let a = body.source(&i.operands[1], 64, false)?;
-    body.effect(Effect::IsSpace(kind), Operands { p, a, ..Operands::default() });
+    body.effect(Effect::IsSpace(kind), Operands { a, p, ..Operands::default() });
     Ok(())
 }
 
@@ -525,6 +525,34 @@ fn wait_group(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
 
 fn wait_all(body: &mut Body<'_, '_>) -> Lowered {
     body.effect(Effect::WaitAllCopies, Operands::default());
+    Ok(())
+}
+
+/// `alloca d, size{, alignment}`, `stacksave d`, `stackrestore a`.
+fn stack(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
+    let bits = i.opcode.ty().ok_or(Unsupported)?.bits();
+    let wide = bits == 64;
+    let mut operands = Operands::default();
+    let effect = match i.opcode.base {
+        Base::Alloca => {
+            operands.d = body.destination(&i.operands[0], bits)?;
+            operands.a = body.source(&i.operands[1], bits, false)?;
+            operands.immediate = match i.operands.get(2) {
+                Some(Operand::Immediate(alignment)) => alignment.next_power_of_two(),
+                _ => 8,
+            };
+            Effect::Alloca { wide }
+        }
+        Base::Stacksave => {
+            operands.d = body.destination(&i.operands[0], bits)?;
+            Effect::StackSave { wide }
+        }
+        _ => {
+            operands.a = body.source(&i.operands[0], bits, false)?;
+            Effect::StackRestore { wide }
+        }
+    };
+    body.effect(effect, operands);
     Ok(())
 }
 

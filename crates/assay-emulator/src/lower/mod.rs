@@ -8,7 +8,9 @@ mod family;
 mod float;
 mod half;
 mod layout;
+mod mbarrier;
 mod memory;
+mod video;
 mod warp;
 
 pub(crate) use layout::variables;

@@ -63,7 +63,7 @@ fn shuffle(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     };
     body.context.code.lists.push([clamp, members, 0, 0, 0, 0, 0, 0]);
     let c = body.context.code.lists.len() as u32 - 1;
-    body.effect(Effect::Shuffle(mode), Operands { d, p, a, b, c, ..Operands::default() });
+    body.effect(Effect::Shuffle(mode), Operands { d, a, b, c, p, ..Operands::default() });
     Ok(())
 }
 
@@ -97,7 +97,7 @@ fn matches(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let b = body.source(&i.operands[2], 32, false)?;
     let all = i.opcode.has(Modifier::All);
     let effect = if all { Effect::MatchAll { wide } } else { Effect::MatchAny { wide } };
-    body.effect(effect, Operands { d, p, a, b, ..Operands::default() });
+    body.effect(effect, Operands { d, a, b, p, ..Operands::default() });
     Ok(())
 }
 
@@ -133,7 +133,7 @@ fn elect(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         other => pair(body, other)?,
     };
     let b = body.source(&i.operands[1], 32, false)?;
-    body.effect(Effect::Elect, Operands { d, p, b, ..Operands::default() });
+    body.effect(Effect::Elect, Operands { d, b, p, ..Operands::default() });
     Ok(())
 }
 
@@ -203,8 +203,9 @@ pub(super) fn special(register: SpecialRegister, axis: Option<Axis>) -> Lowered<
         SpecialRegister::Envreg(number) => Special::Environment(number),
         // Without clusters every block is a cluster of one.
         SpecialRegister::ClusterNctaid | SpecialRegister::ClusterNctarank => Special::One,
-        SpecialRegister::ClusterCtaid | SpecialRegister::ClusterCtarank => Special::Zero,
-        SpecialRegister::Pm(_)
+        SpecialRegister::ClusterCtaid
+        | SpecialRegister::ClusterCtarank
+        | SpecialRegister::Pm(_)
         | SpecialRegister::ReservedSmemOffset(_)
         | SpecialRegister::ReservedSmemOffsetBegin
         | SpecialRegister::ReservedSmemOffsetEnd

@@ -1,4 +1,5 @@
 //! Runs small PTX programs through the whole pipeline: text, parser, lowering, launch.
+#![allow(clippy::result_large_err, reason = "as in the crate")]
 #![allow(dead_code, unreachable_pub, reason = "shared by test binaries, each of which uses a part")]
 
 use assay_emulator::{
