@@ -301,10 +301,11 @@ pub(crate) fn check_terms(from: i64, to: i64) -> Framed<()> {
 
 /// The row-major strides of a box.
 pub(crate) fn strides(region: &[Range<i64>]) -> Vec<i64> {
-    let mut strides = vec![1; region.len()];
+    let mut strides = vec![1i64; region.len()];
     for axis in (1..region.len()).rev() {
         let extent = (region[axis].end - region[axis].start).max(1);
-        strides[axis - 1] = strides[axis] * extent;
+        // Beside an empty axis the others may be of any size; then nothing is read.
+        strides[axis - 1] = strides[axis].wrapping_mul(extent);
     }
     strides
 }

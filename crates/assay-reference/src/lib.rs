@@ -63,9 +63,7 @@ mod variance;
 pub use arithmetic::{Arithmetic, Division, Exponential, HyperbolicTangent, Root};
 pub use ast::ReduceOperation;
 pub use error::{EvaluationError, FormulaError};
-pub use evaluate::{
-    Bounded, Drop, Evaluation, FixtureProblem, Order, ProblemKind, Replay,
-};
+pub use evaluate::{Bounded, Drop, Evaluation, FixtureProblem, Order, ProblemKind, Replay};
 pub use extent::{Dims, Extent};
 pub use formula::Formula;
 pub use frame::{MAX_ELEMENTS, MAX_VISITS};

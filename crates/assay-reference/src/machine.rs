@@ -350,7 +350,8 @@ impl<'a, D: Domain> Machine<'a, D> {
                     extent: shape[axis],
                 });
             }
-            offset += (index - stored[axis].start) * strides[axis];
+            let step = index.wrapping_sub(stored[axis].start).wrapping_mul(strides[axis]);
+            offset = offset.wrapping_add(step);
         }
         Ok(offset as usize)
     }

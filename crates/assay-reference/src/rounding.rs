@@ -1,8 +1,8 @@
 //! How much an operation of a kernel may err: the constants of the error rules, with sources.
 //!
 //! The unit is u = 2^-24. A constant c says that the result differs from the real function of the
-//! operands by at most c u times its magnitude. An error of n ulp is c = 2n, since an ulp is at most
-//! 2u times the value.
+//! operands by at most c u times its magnitude. An error of n ulp is c = 2n, since an ulp is at
+//! most 2u times the value.
 
 use assay_num::Format;
 
@@ -89,8 +89,8 @@ impl Rounding {
     ///
     /// Sources: PTX ISA for `sqrt.approx` (2^-23), `rsqrt.approx` (2^-22.9), `tanh.approx` (2^-11)
     /// and `ex2.approx` (2 ulp). The CUDA C++ Programming Guide, "Mathematical Functions", states
-    /// for the rest n ulp from the correctly rounded result, hence n + 1/2 ulp from the real one and
-    /// c = 2n + 1: n is 1 for `expf`, `logf` and `log2f` and 2 for `exp2f`, `tanhf`, `sinf`, `cosf`
+    /// for the rest n ulp from the correctly rounded result, hence n + 1/2 ulp from the real one, so
+    /// that c is 2n + 1: n is 1 for `expf`, `logf` and `log2f` and 2 for `exp2f`, `tanhf`, `sinf`, `cosf`
     /// and `erff`. `exp` gets 4, which covers kernels' own reductions around `ex2.approx` too.
     #[inline]
     pub(crate) fn function(&self, operation: Unary, argument: f64, error: f64) -> f64 {

@@ -275,7 +275,10 @@ fn reduce_chunk<D: Domain>(
 
 /// The factors of a sum of products of inputs.
 fn product_factors(stage: &Stage) -> Option<(NodeId, NodeId)> {
-    let is_input = |id: &NodeId| matches!(&stage.nodes[*id], Node::Read(a) if matches!(a.source, Source::Input(_)));
+    let is_input = |id: &NodeId| match &stage.nodes[*id] {
+        Node::Read(access) => matches!(access.source, Source::Input(_)),
+        _ => false,
+    };
     match &stage.nodes[stage.root] {
         Node::Binary(Binary::Multiply, a, b) if is_input(a) && is_input(b) => Some((*a, *b)),
         _ => None,

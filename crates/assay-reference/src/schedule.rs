@@ -24,8 +24,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of `stage`, whose tiles run along the variable `along`; `bounded` in domains that
-    /// carry errors.
+    /// The schedule of `stage`, whose tiles run along the variable `along`; `bounded` in domains
+    /// that carry errors.
     pub(crate) fn new(stage: &Stage, frame: &StageFrame, along: usize, bounded: bool) -> Self {
         let is_gather = |int: &Int| matches!(int, Int::Gather(_));
         let is_read = |node: &Node| matches!(node, Node::Read(_));

@@ -1,9 +1,9 @@
 //! Recognises a sum of squared differences from a computed mean.
 //!
-//! The form is `sum(k in 0..n: (x - m) * (x - m))`, where `m` is `sum(j in 0..n: x) / n` of the same
-//! `x` over the same range. The order of each difference does not matter, and `m` may be a statement
-//! of its own or written in place, as may be the difference. Other ways of writing a variance get the plain rule, which is
-//! sound but loose.
+//! The form is `sum(k in 0..n: (x - m) * (x - m))`, where `m` is `sum(j in 0..n: x) / n` of the
+//! same `x` over the same range. The order of each difference does not matter, and `m` may be a
+//! statement of its own or written in place, as may be the difference. Other ways of writing a
+//! variance get the plain rule, which is sound but loose.
 
 use crate::plan::{Access, Binary, Int, IntId, Node, NodeId, PlannedStatement, Source, Stage};
 
@@ -16,8 +16,8 @@ pub(crate) struct Differences {
     pub(crate) mean: NodeId,
 }
 
-/// Where a reduction squares a statement that is a difference, brings the difference's operands into
-/// the reduction's stage, so that the variance rule finds them there.
+/// Where a reduction squares a statement that is a difference, brings the difference's operands
+/// into the reduction's stage, so that the variance rule finds them there.
 pub(crate) fn import_differences(stages: &mut [Stage], statements: &[PlannedStatement]) {
     for position in 0..stages.len() {
         let (before, rest) = stages.split_at_mut(position);

@@ -69,6 +69,9 @@ fn conditions_guard_the_reads_of_their_branches() {
     assert_eq!(value(causal).unwrap(), [1.0, -1.0, -1.0, -1.0]);
     let before = "y[i] = select(i >= 1, sum(k in 0..m: w[i - 1, k]), 0)";
     assert_eq!(value(before).unwrap(), [0.0, 3.0, 12.0, 21.0]);
+    // An index that is the same for all elements, guarded by a condition that is not.
+    assert_eq!(value("y[i] = select(i < 0, x[n + 3], 7)").unwrap(), [7.0; 4]);
+    assert!(value("y[i] = select(i > 2, x[n + 3], 7)").is_err());
     let unguarded = value("y[i] = x[i - 1]").unwrap_err();
     let expected =
         EvaluationError::IndexOutOfRange { tensor: "x".into(), axis: 0, index: -1, extent: 4 };
@@ -369,6 +372,10 @@ fn a_rounding_point_errs_by_where_its_interval_rounds() {
     let found = bounded("y[i] = bf16(x[i] + third - third)", [tie, 1.0, 1.25, 1.5]);
     assert_close(found.error[0], 2f64.powi(-7));
     assert_eq!(found.error[1], 0.0, "far from ties the error is rounded away");
+    // Just above a tie the value rounds up, and the computed value may round down.
+    let found = bounded("y[i] = bf16(x[i] + third - third)", [tie * (1.0 + U), 1.0, 1.0, 1.0]);
+    assert!(found.value[0] > tie);
+    assert_close(found.error[0], 2f64.powi(-7));
     let near = bounded("y[i] = near(bf16, x[i])", [tie, 1.0, 3.0, 1e30]);
     assert_close(near.error[0], tie * 2f64.powi(-8));
     assert_eq!(near.error[1], 0.0);
@@ -419,6 +426,15 @@ fn a_variance_is_recognised_however_its_mean_is_written() {
     for text in others {
         assert!(program(text).reductions().iter().all(|r| r.variance_of.is_none()), "{text}");
     }
+}
+
+#[test]
+fn a_variance_errs_by_its_own_rule() {
+    let text = "a[i] = sum(j in 0..m: w[i, j] * w[i, j]) / m\n\
+                y[i] = sum(k in 0..m: (w[i, k] * w[i, k] - a[i]) * (w[i, k] * w[i, k] - a[i]))";
+    // Row 0 holds 0, 1 and 4: squared differences from 5/3 sum to 78/9. Differences, squares and
+    // three additions count 2 + 1 + 3 units of that.
+    assert_close(bounded(text, [0.0; 4]).error[0], 6.0 * U * 78.0 / 9.0);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use assay_num::Format;
-use assay_reference::{Formula, Signature, Tensor};
+use assay_reference::{
+    Arithmetic, Evaluation, Formula, Inputs, Order, Replay, Signature, Tensor, dims,
+};
 use proptest::prelude::*;
 
 fn signature() -> Signature {
@@ -172,6 +174,55 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
+/// Random integer expressions, most of which leave their axis or divide by zero somewhere.
+fn indices() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("r".to_owned()),
+        Just("c".to_owned()),
+        Just("cols".to_owned()),
+        Just("at[0]".to_owned()),
+        Just("at[c]".to_owned()),
+        Just("9223372036854775807".to_owned()),
+        (0u32..5).prop_map(|n| n.to_string()),
+    ];
+    leaf.prop_recursive(3, 12, 2, |inner| {
+        let pair = (inner.clone(), inner.clone());
+        prop_oneof![
+            (pair.clone(), "[-+*/%]").prop_map(|((a, b), o)| format!("({a} {o} {b})")),
+            (pair, "max|min").prop_map(|((a, b), f)| format!("{f}({a}, {b})")),
+            inner.prop_map(|a| format!("(-{a})")),
+        ]
+    })
+}
+
+/// Evaluates a formula in every domain; only panics are failures.
+fn evaluate(text: &str, sizes: [i64; 3], fill: f64) {
+    let checked = Formula::parse(text).and_then(|formula| formula.check(&signature()));
+    let Ok(program) = checked else { return };
+    let [rows, cols, n] = sizes;
+    let dims = dims([("rows", rows), ("cols", cols), ("n", n)]);
+    let mixed = |count: i64| {
+        let values = [1.0, fill, -2.5, f64::from(f32::MAX), 0.0, 1e-42];
+        (0..count).map(|at| values[at as usize % values.len()]).collect()
+    };
+    let at = (0..n).map(|at| (at % 3) as f64).collect();
+    let inputs = Inputs::new([("x", mixed(rows * cols)), ("w", mixed(cols)), ("at", at)]);
+    let arithmetic = Arithmetic::default();
+    let evaluation = Evaluation::new(&dims, &inputs, &arithmetic);
+    let replay = Replay { accumulator: Format::F16, order: Order::Lanes(32), partials_fp32: true };
+    let value = program.value(&evaluation).map(|found| found["y"].len());
+    let classes = program.classes(&evaluation).map(|found| found["y"].len());
+    let error = program.error(&evaluation).map(|found| found["y"].value.len());
+    let replayed = program.replay(&evaluation, &replay).map(|found| found["y"].len());
+    assert_eq!(value, classes);
+    assert_eq!(value, error);
+    assert_eq!(value, replayed);
+    if let Ok(count) = value {
+        assert_eq!(count as i64, rows * cols);
+    }
+    let _ = program.depth(&dims, &arithmetic);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -186,12 +237,30 @@ proptest! {
     }
 
     #[test]
+    fn no_evaluation_panics(
+        text in expressions(),
+        index in indices(),
+        sizes in [0i64..4, 0i64..140, 0i64..4],
+        fill in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-0.0), -1e3f64..1e3],
+    ) {
+        let text = text.replace("w[(c + 3) % cols]", &format!("w[{index}]"));
+        evaluate(&format!("y[r, c] = {text}"), sizes, fill);
+        let guarded = format!("select({index} >= 0 && {index} < cols, w[{index}], 1)");
+        evaluate(&format!("y[r, c] = {guarded}"), sizes, fill);
+        evaluate(&format!("y[r, c] = sum(k in {index}..{index} + 3: x[r, k] * w[k])"), sizes, fill);
+    }
+
+    #[test]
     fn no_text_panics(text in "\\PC{0,60}") {
         let _ = Formula::parse(&text).map(|formula| formula.check(&signature()).is_ok());
     }
 
     #[test]
-    fn no_mangled_formula_panics(text in expressions(), at in 0usize..400, put in "[][(){}=:,;.0-9a-z %!&|<>]{0,3}") {
+    fn no_mangled_formula_panics(
+        text in expressions(),
+        at in 0usize..400,
+        put in r"[\[\](){}=:,;.0-9a-z %!&|<>]{0,3}",
+    ) {
         let mut text = format!("y[r, c] = {text}");
         let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         text.insert_str(at, &put);

@@ -53,10 +53,16 @@ fn assert_within(what: &str, bounded: &Bounded, got: impl Iterator<Item = f32>) 
     }
 }
 
+/// A function's name and value, the ends of its argument, and its documented error in ulp.
+type Function = (&'static str, fn(f64) -> f64, f64, f64, f64);
+
+/// An expression, the ends of its argument, and what an instruction at one side of its bound gives.
+type Approximate<'a> = (&'static str, f64, f64, &'a dyn Fn(f32, f32, f64) -> f32);
+
 /// The argument of every function is a rounded sum, so that it carries an error of its own.
 #[test]
 fn functions_at_the_edge_of_their_documented_errors_stay_within_their_bounds() {
-    let functions: [(&str, fn(f64) -> f64, f64, f64, f64); 12] = [
+    let functions: [Function; 12] = [
         ("exp", libm::exp, -80.0, 80.0, 1.5),
         ("exp2", libm::exp2, -120.0, 120.0, 2.5),
         ("log", libm::log, 0.001, 1000.0, 1.5),
@@ -97,7 +103,7 @@ fn approximate_instructions_stay_within_their_bounds() {
     };
     let relative = |exact: f64, by: f64| (exact * (1.0 + by)) as f32;
     let log2e = std::f32::consts::LOG2_E;
-    let cases: [(&str, f64, f64, &dyn Fn(f32, f32, f64) -> f32); 6] = [
+    let cases: [Approximate<'_>; 6] = [
         ("exp(x[i])", -80.0, 80.0, &|x, _, side| {
             moved(libm::exp2(f64::from(x * log2e)), side * 1.5)
         }),
@@ -199,5 +205,13 @@ fn products_stay_within_their_bounds() {
         let (forward, backward) = (factors().product(), factors().rev().product());
         assert_within("forward", &bounded, std::iter::once(forward));
         assert_within("backward", &bounded, std::iter::once(backward));
+    }
+    let program = self::program("y = prod(k in 0..n: exp(x[k]))", &[]);
+    for (seed, side) in (0..50).flat_map(|seed| [(seed, -1.0), (seed, 1.0)]) {
+        let count = 1 + seed as usize % 4;
+        let x = &draw(seed, -3.0, 3.0)[..count];
+        let bounded = bound(&program, x, x, &Arithmetic::default());
+        let factors = x.iter().map(|x| moved(libm::exp(f64::from(*x)), side));
+        assert_within("exponentials", &bounded, std::iter::once(factors.product()));
     }
 }

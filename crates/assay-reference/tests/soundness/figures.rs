@@ -207,6 +207,42 @@ fn the_variance_rule_is_hundreds_of_times_tighter_than_the_plain_one() {
     assert!(ratio > 100.0, "{ratio}");
 }
 
+/// Few terms, so that every part of the variance rule counts.
+#[test]
+fn variances_stay_within_their_bounds_where_each_part_counts() {
+    let signature = family("rows.sum").program.signature().clone();
+    let text = "mean[r] = sum(j in 0..cols: x[r, j]) / cols\n\
+                y[r] = sum(k in 0..cols: (x[r, k] - mean[r]) * (x[r, k] - mean[r]))";
+    let program = Formula::parse(text).unwrap().check(&signature).unwrap();
+    let mut random = SplitMix64::new(11);
+    for (cols, mean) in [2, 3, 4, 7].into_iter().flat_map(|c| [0.0, 1e3, 1e5, 1e6].map(|m| (c, m)))
+    {
+        let rows = 4000;
+        let x: Vec<f32> = (0..rows * cols).map(|_| (mean + random.normal()) as f32).collect();
+        let depth = Extent::constant(cols as i64 - 1);
+        let arithmetic = Arithmetic {
+            depth: ["j", "k"].map(|name| (name.to_owned(), depth.clone())).into(),
+            ..Arithmetic::default()
+        };
+        let (dims, inputs) = (
+            dims([("rows", rows as i64), ("cols", cols as i64)]),
+            Inputs::new([("x", widened(&x))]),
+        );
+        let bounded = &program.error(&Evaluation::new(&dims, &inputs, &arithmetic)).unwrap()["y"];
+        let mut worst = 0.0f64;
+        for (r, row) in x.chunks(cols).enumerate() {
+            let (sum, _) = Order::Chain.sum(row);
+            let mean = sum / cols as f32;
+            let squares: Vec<f32> = row.iter().map(|x| (x - mean) * (x - mean)).collect();
+            let got = f64::from(Order::Chain.sum(&squares).0);
+            let off = (got - bounded.value[r]).abs();
+            assert!(off <= bounded.error[r], "{cols} terms, mean {mean}: {off:e}");
+            worst = worst.max(off / bounded.error[r]);
+        }
+        println!("variance of {cols} terms, mean {mean}: e / worst = {:.2}", 1.0 / worst);
+    }
+}
+
 /// The order's depth is needed: a bound for fewer roundings is exceeded.
 #[test]
 fn a_bound_for_too_few_roundings_is_exceeded() {

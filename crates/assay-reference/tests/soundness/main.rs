@@ -1,5 +1,5 @@
-//! The error rules hold: emulated fp32 kernels never err by more than e, and e is not far above what
-//! they do err by.
+//! The error rules hold: emulated fp32 kernels never err by more than e, and e is not far above
+//! what they do err by.
 
 mod arithmetic;
 mod figures;
