@@ -1,8 +1,8 @@
 //! The error domain: every element carries a value v and a bound e with |computed - v| <= e.
 //!
 //! A running error analysis of fp32 kernels. Each operation propagates its operands' errors and
-//! adds its own rounding, c u (|v| + p) + eta; an operation whose operands are exact and whose value
-//! fp32 holds adds none.
+//! adds its own rounding, c u (|v| + p) + eta; an operation whose operands are exact and whose
+//! value fp32 holds adds none.
 
 use assay_num::Format;
 

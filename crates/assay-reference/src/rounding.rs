@@ -89,9 +89,9 @@ impl Rounding {
     ///
     /// Sources: PTX ISA for `sqrt.approx` (2^-23), `rsqrt.approx` (2^-22.9), `tanh.approx` (2^-11)
     /// and `ex2.approx` (2 ulp). The CUDA C++ Programming Guide, "Mathematical Functions", states
-    /// for the rest n ulp from the correctly rounded result, hence n + 1/2 ulp from the real one, so
-    /// that c is 2n + 1: n is 1 for `expf`, `logf` and `log2f` and 2 for `exp2f`, `tanhf`, `sinf`, `cosf`
-    /// and `erff`. `exp` gets 4, which covers kernels' own reductions around `ex2.approx` too.
+    /// for the rest n ulp from the correctly rounded result, hence n + 1/2 ulp from the real one,
+    /// so that c is 2n + 1: n is 1 for `expf`, `logf` and `log2f` and 2 for `exp2f`, `tanhf`,
+    /// `sinf`, `cosf` and `erff`. `exp` gets 4, for kernels' own reductions around `ex2.approx`.
     #[inline]
     pub(crate) fn function(&self, operation: Unary, argument: f64, error: f64) -> f64 {
         match operation {
