@@ -15,6 +15,8 @@ use crate::observer::Observer;
 use crate::program::{Constant, Function, Program};
 use crate::schedule::Chooser;
 
+/// The most local memory that a thread may have, in bytes.
+const LARGEST_LOCAL: u32 = 512 << 10;
 /// Bytes of the grid barrier's workspace.
 const WORKSPACE_BYTES: u64 = 64;
 
@@ -90,6 +92,12 @@ fn memory_problem(
             "{shared} bytes of shared memory per block ({fixed} static); at most {most} are there"
         ));
     }
+    if function.local_bytes > LARGEST_LOCAL {
+        let local = function.local_bytes;
+        return Some(format!(
+            "{local} bytes of local memory per thread; at most {LARGEST_LOCAL} are possible"
+        ));
+    }
     let (given, needed) = (config.parameters.len(), function.parameter_bytes);
     (given != needed as usize)
         .then(|| format!("{given} bytes of parameters; the kernel takes {needed}"))
@@ -145,7 +153,7 @@ fn constants(program: &Program, launch: &Launch, addresses: &[u64]) -> Vec<Row> 
                 base.wrapping_add(offset as u64)
             }
             Constant::DynamicShared { offset, .. } => {
-                u64::from(dynamic_start(launch.static_shared)).wrapping_add(offset as u64)
+                u64::from(launch.dynamic_start).wrapping_add(offset as u64)
             }
         };
         if constant.rows() == 1 {
@@ -174,11 +182,6 @@ fn parameter(bytes: &[u8], offset: usize, size: usize, signed: bool) -> u64 {
     if signed { (((value << shift) as i64) >> shift) as u64 } else { value }
 }
 
-/// Where dynamic shared memory starts.
-fn dynamic_start(static_shared: u32) -> u32 {
-    static_shared.next_multiple_of(16)
-}
-
 /// How many blocks fit on the machine at once.
 fn resident_blocks(machine: &MachineConfig, function: &Function, launch: &Launch) -> u64 {
     let threads = launch.threads.next_multiple_of(32);
@@ -187,7 +190,7 @@ fn resident_blocks(machine: &MachineConfig, function: &Function, launch: &Launch
         machine.threads_per_multiprocessor / threads,
         machine.blocks_per_multiprocessor,
         machine.registers_per_multiprocessor / registers.max(1),
-        machine.shared_per_multiprocessor / launch.shared_bytes.max(1),
+        machine.shared_per_multiprocessor / launch.counted_shared.max(1),
     ];
     let fits = per_multiprocessor.into_iter().min().unwrap_or(1).max(1);
     u64::from(fits) * u64::from(machine.multiprocessors.max(1))
@@ -244,12 +247,8 @@ fn plan(
     config: &LaunchConfig,
     workspace: u64,
 ) -> Launch {
-    let static_shared = function.resources.static_shared;
-    let shared_bytes = if config.shared_bytes == 0 {
-        static_shared
-    } else {
-        dynamic_start(static_shared) + config.shared_bytes
-    };
+    let (shared_ranges, dynamic_start) = function.shared.with_dynamic(config.shared_bytes);
+    let shared_bytes = shared_ranges.iter().map(|&(_, end)| end).max().unwrap_or(0);
     Launch {
         grid: config.grid,
         block: config.block,
@@ -258,8 +257,10 @@ fn plan(
         rows: function.rows,
         predicates: function.predicates,
         local_bytes: function.local_bytes,
-        static_shared,
+        shared_ranges,
         shared_bytes,
+        dynamic_start,
+        counted_shared: function.resources.static_shared + config.shared_bytes,
         dynamic_shared: config.shared_bytes,
         multiprocessors: machine.multiprocessors.max(1),
         parameters: config.parameters.clone(),

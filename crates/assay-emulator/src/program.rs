@@ -123,6 +123,7 @@ pub(crate) struct Function {
     pub(crate) kernel: bool,
     pub(crate) entry: u32,
     pub(crate) resources: Resources,
+    pub(crate) shared: lower::SharedLayout,
     pub(crate) parameters: Vec<ParameterLayout>,
     /// Bytes of all parameters.
     pub(crate) parameter_bytes: u32,

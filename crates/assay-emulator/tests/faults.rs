@@ -83,6 +83,58 @@ fn shared_and_local_memory_have_ends() {
 }
 
 #[test]
+fn one_array_in_shared_memory_does_not_reach_into_the_next() {
+    let fault = fault_of(
+        ".shared .align 4 .b8 first[64]; .shared .align 4 .b8 second[64];",
+        "    mov.u32 %r2, first;
+    mov.u32 %r3, second;
+    st.shared.u32 [%r3], %r1;
+    st.shared.u32 [%r2+60], %r1;
+    st.shared.u32 [%r2+64], %r1; // here",
+        &LaunchConfig::default(),
+    );
+    let text = fault.to_string();
+    assert!(text.contains("0 bytes past the end of the allocation 0x0 of 64 bytes"), "{text}");
+}
+
+#[test]
+fn dynamic_shared_memory_ends_where_the_launch_says() {
+    let source = |offset: u32| {
+        format!(
+            "{HEADER}.extern .shared .align 16 .b8 dynamic[];\n{}",
+            pointer_kernel(
+                ".shared .align 4 .b8 fixed[12];",
+                &format!(
+                    "    mov.u32 %r2, dynamic;
+    st.shared.u32 [fixed+8], %r1;
+    st.shared.u32 [%r2+{offset}], %r1;"
+                )
+            )
+            .strip_prefix(HEADER)
+            .unwrap()
+        )
+    };
+    let config = LaunchConfig { shared_bytes: 100, ..LaunchConfig::default() };
+    assert!(Bench::new(4).launch(&source(96), &config).is_ok());
+    let fault = Bench::new(4).launch(&source(100), &config).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::OutOfBounds { space: Space::Shared, .. }), "{fault}");
+}
+
+#[test]
+fn huge_variables_are_refused_rather_than_allocated() {
+    let source =
+        pointer_kernel(".local .align 8 .b8 depot[1099511627776];", "    mov.u64 %rd2, depot;");
+    assert!(refused(&compile(&source), &LaunchConfig::default()).contains("local memory"));
+    let source =
+        pointer_kernel(".shared .align 8 .b8 tile[4398046511104];", "    mov.u64 %rd2, tile;");
+    assert!(refused(&compile(&source), &LaunchConfig::default()).contains("shared memory"));
+    let source = format!(
+        "{HEADER}.global .align 8 .b8 big[1099511627777];\n.visible .entry test() {{ ret; }}"
+    );
+    assert!(Program::compile(&assay_ptx::parse(&source).unwrap()).is_err());
+}
+
+#[test]
 fn misaligned_accesses_are_caught() {
     let fault = simple_fault("    ld.global.u32 %r2, [%rd1+2]; // here");
     assert!(matches!(fault.kind, FaultKind::Misaligned { bytes: 4, .. }), "{fault}");

@@ -479,6 +479,20 @@ fn contraction_fuses_bare_products_only_when_asked() {
     assert!(outcomes.contains(&fused) && outcomes.contains(&plain));
     assert!(outcomes.iter().all(|outcome| *outcome == fused || *outcome == plain));
     assert_eq!(with(kept, 1), plain);
+    // Differences fuse too, with the sign where it belongs.
+    for (bare, fused) in [
+        (
+            "mul.f32 %r5, %r1, %r2; sub.f32 %r4, %r5, %r3;",
+            "neg.f32 %r6, %r3; fma.rn.f32 %r4, %r1, %r2, %r6;",
+        ),
+        (
+            "mul.f32 %r5, %r1, %r2; sub.f32 %r4, %r3, %r5;",
+            "neg.f32 %r6, %r1; fma.rn.f32 %r4, %r6, %r2, %r3;",
+        ),
+    ] {
+        let fused = run_ptx(fused, Out::Word, &operands);
+        assert!((0..12).any(|seed| with(bare, seed) == fused), "{bare}");
+    }
     // The product's operand is overwritten in between: there is nothing left to fuse.
     let changed = "mul.f32 %r5, %r1, %r2; mov.b32 %r1, 0; add.f32 %r4, %r5, %r3;";
     assert!((0..12).all(|seed| with(changed, seed) == plain));

@@ -3,11 +3,13 @@
 //! Most accesses take the fast paths of [`super::fast`]. What does not fit there, faults included,
 //! goes lane by lane here. Every path checks bounds.
 
+use std::ops::Range;
+
 use super::address;
 use super::effect::{Access, SpaceKind};
 use super::engine::{Engine, Flow, Step, Trouble};
 use super::frame::{LANES, Operands, Slot};
-use crate::fault::{FaultKind, Space};
+use crate::fault::{FaultKind, Nearest, Space};
 use crate::observer::{MemoryAccess, Observer};
 
 /// The lanes of a mask, lowest first.
@@ -109,6 +111,33 @@ impl<O: Observer> Engine<'_, O> {
         }
         let offset = (start - allocation.start) as usize;
         allocation.bytes.get_mut(offset..offset + length as usize)
+    }
+
+    /// A range of shared memory that lies in one variable, looking first where this instruction
+    /// last looked.
+    #[inline(always)]
+    pub(crate) fn shared_range(&mut self, start: u64, length: u64) -> Option<Range<usize>> {
+        let inside = |&(first, end): &(u32, u32)| {
+            start >= u64::from(first) && start.saturating_add(length) <= u64::from(end)
+        };
+        let hint = &mut self.hints[self.group.pc as usize];
+        let ranges = &self.launch.shared_ranges;
+        if !ranges.get(*hint as usize).is_some_and(inside) {
+            *hint = ranges.iter().position(inside)? as u32;
+        }
+        Some(start as usize..start as usize + length as usize)
+    }
+
+    /// The variable in shared memory nearest to an address.
+    fn nearest_shared(&self, at: u64) -> Option<Nearest> {
+        let distance = |&&(first, end): &&(u32, u32)| {
+            let (first, end) = (u64::from(first), u64::from(end));
+            if at < first { first - at } else { at.saturating_sub(end) }
+        };
+        let &(first, end) = self.launch.shared_ranges.iter().min_by_key(distance)?;
+        let offset = at as i64 - i64::from(first);
+        let (start, bytes) = (u64::from(first), u64::from(end - first));
+        Some(Nearest { start, bytes, offset, freed: false })
     }
 
     #[inline(always)]
@@ -213,7 +242,10 @@ impl<O: Observer> Engine<'_, O> {
         let start = at as usize;
         let end = start.checked_add(length as usize)?;
         match space {
-            SpaceKind::Shared => self.block.shared.get(start..end),
+            SpaceKind::Shared => {
+                let range = self.shared_range(at, length)?;
+                self.block.shared.get(range)
+            }
             SpaceKind::Param => self.launch.parameters.get(start..end),
             SpaceKind::Local | SpaceKind::Frame => {
                 if let Some((from, to)) = self.stack_range(lane, at, length) {
@@ -262,10 +294,11 @@ impl<O: Observer> Engine<'_, O> {
         at: u64,
         length: u64,
     ) -> Option<&mut [u8]> {
-        let start = at as usize;
-        let end = start.checked_add(length as usize)?;
         match space {
-            SpaceKind::Shared => self.block.shared.get_mut(start..end),
+            SpaceKind::Shared => {
+                let range = self.shared_range(at, length)?;
+                self.block.shared.get_mut(range)
+            }
             SpaceKind::Local | SpaceKind::Frame => {
                 if let Some((from, to)) = self.stack_range(lane, at, length) {
                     return self.block.warps[self.warp].stack.get_mut(from..to);
@@ -314,14 +347,14 @@ impl<O: Observer> Engine<'_, O> {
             let kind = FaultKind::ReadOnlyWrite { space: Space::Const, address: at };
             return Trouble::new(kind, 1 << lane);
         }
-        let whole = |bytes: usize| crate::fault::Nearest {
+        let whole = |bytes: usize| Nearest {
             start: 0,
             bytes: bytes as u64,
             offset: at as i64,
             freed: false,
         };
         let nearest = match space {
-            SpaceKind::Shared => Some(whole(self.block.shared.len())),
+            SpaceKind::Shared => self.nearest_shared(at),
             SpaceKind::Param => Some(whole(self.launch.parameters.len())),
             SpaceKind::Local | SpaceKind::Frame => {
                 Some(whole(self.block.warps[self.warp].local.len() / LANES))

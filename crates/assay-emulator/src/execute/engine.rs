@@ -77,9 +77,14 @@ pub(crate) struct Launch {
     pub(crate) rows: u32,
     pub(crate) predicates: u32,
     pub(crate) local_bytes: u32,
-    pub(crate) static_shared: u32,
-    /// All of the block's shared memory.
+    /// The parts of shared memory that are variables.
+    pub(crate) shared_ranges: Vec<(u32, u32)>,
+    /// All of the block's shared memory, red zones included.
     pub(crate) shared_bytes: u32,
+    /// Where dynamic shared memory starts.
+    pub(crate) dynamic_start: u32,
+    /// Bytes of shared memory as a chip counts them.
+    pub(crate) counted_shared: u32,
     /// The part whose size the launch gave.
     pub(crate) dynamic_shared: u32,
     pub(crate) multiprocessors: u32,

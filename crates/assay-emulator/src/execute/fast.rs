@@ -213,8 +213,8 @@ impl<O: Observer> Engine<'_, O> {
         let (space, start) = resolve(space, start);
         match space {
             SpaceKind::Shared => {
-                let start = start as usize;
-                self.block.shared.get(start..start.wrapping_add(length as usize))
+                let range = self.shared_range(start, length)?;
+                self.block.shared.get(range)
             }
             SpaceKind::Global | SpaceKind::Const => self.global(start, length),
             _ => None,
@@ -236,8 +236,8 @@ impl<O: Observer> Engine<'_, O> {
         let (space, start) = resolve(space, start);
         match space {
             SpaceKind::Shared => {
-                let start = start as usize;
-                self.block.shared.get_mut(start..start.wrapping_add(length as usize))
+                let range = self.shared_range(start, length)?;
+                self.block.shared.get_mut(range)
             }
             SpaceKind::Global => self.global_mut(start, length),
             _ => None,

@@ -40,7 +40,7 @@ impl<O: Observer> Engine<'_, O> {
                 [time; LANES]
             }
             Special::ClockHigh | Special::GlobalTimerHigh => [time >> 32; LANES],
-            Special::TotalShared => [self.block.shared.len() as u64; LANES],
+            Special::TotalShared => [u64::from(self.launch.counted_shared); LANES],
             Special::DynamicShared => [u64::from(self.launch.dynamic_shared); LANES],
             // The grid barrier's workspace, as cooperative groups look it up.
             Special::Environment(1) => [self.launch.workspace >> 32; LANES],

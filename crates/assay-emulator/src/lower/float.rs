@@ -64,7 +64,7 @@ fn slow_flags(i: &Instruction) -> u16 {
 fn single(body: &mut Body<'_, '_>, number: usize, i: &Instruction) -> Lowered {
     let ftz = i.opcode.has(Modifier::Ftz);
     let slow = rounding(i) != Rounding::Nearest || i.opcode.has(Modifier::Sat);
-    if i.opcode.base == Base::Add && !slow && body.contracted(number, i)? {
+    if matches!(i.opcode.base, Base::Add | Base::Sub) && !slow && body.contracted(number, i)? {
         return Ok(());
     }
     let flags = slow_flags(i);
@@ -466,8 +466,8 @@ fn test(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
 }
 
 impl Body<'_, '_> {
-    /// Fuses a bare `add.f32` with the bare `mul.f32` that made one of its operands, when the seed
-    /// says so; gives whether it did.
+    /// Fuses a bare `add.f32` or `sub.f32` with the bare `mul.f32` that made one of its operands,
+    /// when the seed says so; gives whether it did.
     fn contracted(&mut self, number: usize, i: &Instruction) -> Lowered<bool> {
         let Some(seed) = self.context.contract else {
             return Ok(false);
@@ -482,18 +482,33 @@ impl Body<'_, '_> {
         }
         let found = [1, 2].into_iter().find_map(|position| {
             let product = product_before(self.source, number, i, position)?;
-            Some((product, &i.operands[3 - position]))
+            Some((position, product, &i.operands[3 - position]))
         });
-        let Some((product, addend)) = found else {
+        let Some((position, product, addend)) = found else {
             return Ok(false);
         };
         let d = self.destination(&i.operands[0], 32)?;
         let a = self.source(&product.operands[1], 32, true)?;
         let b = self.source(&product.operands[2], 32, true)?;
         let c = self.source(addend, 32, true)?;
+        let (a, c) = match (i.opcode.base, position) {
+            (Base::Sub, 1) => (a, self.negated(c)),
+            (Base::Sub, _) => (self.negated(a), c),
+            _ => (a, c),
+        };
         let function = by_ftz!(self, i.opcode.has(Modifier::Ftz), float::FusedF32);
         self.run(function, Operands { d, a, b, c, ..Operands::default() });
         Ok(true)
+    }
+}
+
+impl Body<'_, '_> {
+    /// A register with the negated f32.
+    fn negated(&mut self, a: u32) -> u32 {
+        let d = self.temporary(32);
+        let negate = self.pick::<float::NegateF32<f32>>();
+        self.run(negate, Operands { d, a, ..Operands::default() });
+        d
     }
 }
 

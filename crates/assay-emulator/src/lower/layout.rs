@@ -40,7 +40,7 @@ pub(crate) struct Layout {
     /// Device functions: offsets of parameters and results in the frame.
     pub(crate) parameters: Vec<Vec<u32>>,
     pub(crate) returns: Vec<Vec<u32>>,
-    pub(crate) static_shared: Vec<u32>,
+    pub(crate) shared: Vec<SharedLayout>,
     pub(crate) local_bytes: Vec<u32>,
     /// Where the local memory of each function starts in its level.
     pub(crate) local_base: Vec<u32>,
@@ -49,6 +49,50 @@ pub(crate) struct Layout {
     pub(crate) reachable: Vec<Vec<usize>>,
     /// For each function, those that it calls.
     pub(crate) recursive: HashMap<(usize, usize), bool>,
+}
+
+/// Bytes between two variables in shared memory that belong to neither.
+const SHARED_RED_ZONE: u64 = 256;
+
+/// Where variables lie in a block's shared memory, with red zones between them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedLayout {
+    /// The first and the one-behind-last byte of each variable.
+    pub(crate) ranges: Vec<(u32, u32)>,
+    /// Bytes that the variables take on a chip, where there are no red zones.
+    bytes: u64,
+}
+
+impl SharedLayout {
+    fn place(&mut self, variable: &Variable) -> Home {
+        let (alignment, size) = (variable.alignment_bytes(), variable.size_bytes());
+        let start = self.behind(alignment);
+        self.bytes = aligned(self.bytes, alignment).saturating_add(size).min(LARGEST_VARIABLE);
+        let end = start.saturating_add(size).min(u64::from(u32::MAX / 2));
+        self.ranges.push((start as u32, end as u32));
+        Home::Shared(start as u32)
+    }
+
+    /// Where the next variable may start.
+    fn behind(&self, alignment: u64) -> u64 {
+        let end = self.ranges.last().map(|&(_, end)| u64::from(end) + SHARED_RED_ZONE);
+        aligned(end.unwrap_or(0), alignment)
+    }
+
+    /// Bytes that the variables take on a chip.
+    pub(crate) fn static_bytes(&self) -> u32 {
+        u32::try_from(self.bytes).unwrap_or(u32::MAX)
+    }
+
+    /// The layout with dynamic shared memory behind it, and where that starts.
+    pub(crate) fn with_dynamic(&self, bytes: u32) -> (Vec<(u32, u32)>, u32) {
+        let start = self.behind(16) as u32;
+        let mut ranges = self.ranges.clone();
+        if bytes > 0 {
+            ranges.push((start, start.saturating_add(bytes)));
+        }
+        (ranges, start)
+    }
 }
 
 fn aligned(offset: u64, alignment: u64) -> u64 {
@@ -108,7 +152,7 @@ impl Layout {
             locals: vec![Vec::new(); count],
             parameters: vec![Vec::new(); count],
             returns: vec![Vec::new(); count],
-            static_shared: vec![0; count],
+            shared: vec![SharedLayout::default(); count],
             local_bytes: vec![0; count],
             local_base: vec![0; count],
             level_local: 0,
@@ -123,21 +167,19 @@ impl Layout {
             shared = layout.place_locals(index, function, shared, &mut memory);
         }
         layout.find_calls(module);
-        let mut device_shared = HashMap::new();
         for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| !device(f)) {
             // A kernel that uses nothing of the module's shared memory starts at zero.
             let needs = layout.uses_module_shared(module, index, &used);
-            let start = if needs { shared } else { 0 };
+            let start = if needs { shared.clone() } else { SharedLayout::default() };
             let end = layout.place_locals(index, function, start, &mut memory);
-            device_shared.insert(index, end);
-            layout.static_shared[index] = end as u32;
+            layout.shared[index] = end;
         }
         layout.place_local_memory(module);
         layout
     }
 
-    fn place_globals(&mut self, module: &Module, used: &[bool], memory: &mut u32) -> u64 {
-        let mut shared = 0;
+    fn place_globals(&mut self, module: &Module, used: &[bool], memory: &mut u32) -> SharedLayout {
+        let mut shared = SharedLayout::default();
         for (variable, used) in module.globals.iter().zip(used) {
             let home = match variable.space {
                 StateSpace::Global | StateSpace::Const => {
@@ -145,7 +187,7 @@ impl Layout {
                     Home::Memory(*memory - 1)
                 }
                 space if space.is_shared() && variable.is_unsized() => Home::DynamicShared,
-                space if space.is_shared() && *used => place_shared(variable, &mut shared),
+                space if space.is_shared() && *used => shared.place(variable),
                 _ => Home::Nowhere,
             };
             self.globals.push(home);
@@ -158,13 +200,13 @@ impl Layout {
         &mut self,
         index: usize,
         function: &Source,
-        mut shared: u64,
+        mut shared: SharedLayout,
         memory: &mut u32,
-    ) -> u64 {
+    ) -> SharedLayout {
         let mut local = 0;
         let mut frame = |variable: &Variable| {
             let offset = aligned(local, variable.alignment_bytes().max(8));
-            local = offset + variable.size_bytes();
+            local = offset.saturating_add(variable.size_bytes()).min(LARGEST_VARIABLE);
             offset as u32
         };
         if function.kind != FunctionKind::Kernel {
@@ -178,14 +220,14 @@ impl Layout {
                     Home::Memory(*memory - 1)
                 }
                 space if space.is_shared() && variable.is_unsized() => Home::DynamicShared,
-                space if space.is_shared() => place_shared(variable, &mut shared),
+                space if space.is_shared() => shared.place(variable),
                 StateSpace::Local => Home::Frame(frame(variable)),
                 space if space.is_param() => Home::Frame(frame(variable)),
                 _ => Home::Nowhere,
             };
             self.locals[index].push(home);
         }
-        self.local_bytes[index] = aligned(local, 16) as u32;
+        self.local_bytes[index] = u32::try_from(aligned(local, 16)).unwrap_or(u32::MAX);
         shared
     }
 
@@ -196,7 +238,7 @@ impl Layout {
         for (index, function) in module.functions.iter().enumerate() {
             if !function.is_kernel() {
                 self.local_base[index] = end;
-                end += self.local_bytes[index];
+                end = end.saturating_add(self.local_bytes[index]);
             }
         }
         self.level_local = end;
@@ -232,12 +274,6 @@ impl Layout {
             symbols(&module.functions[function]).into_iter().any(|symbol| owns(symbol, function))
         })
     }
-}
-
-fn place_shared(variable: &Variable, shared: &mut u64) -> Home {
-    let offset = aligned(*shared, variable.alignment_bytes());
-    *shared = offset.saturating_add(variable.size_bytes());
-    Home::Shared(offset as u32)
 }
 
 fn used_shared(module: &Module) -> Vec<bool> {

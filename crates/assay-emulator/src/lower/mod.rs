@@ -13,7 +13,7 @@ mod memory;
 mod video;
 mod warp;
 
-pub(crate) use layout::variables;
+pub(crate) use layout::{SharedLayout, variables};
 
 use std::collections::HashMap;
 
@@ -95,6 +95,7 @@ fn declaration(name: &str) -> Function {
             registers: 0,
             local_bytes: 0,
         },
+        shared: SharedLayout::default(),
         parameters: Vec::new(),
         parameter_bytes: 0,
         parameter_places: Vec::new(),
