@@ -34,10 +34,12 @@ pub(crate) fn skip(test: &str, reason: &str) {
 const ALONE: &str = "ASSAY_TEST_ALONE";
 
 /// Runs `body` in a process of its own, because a kernel that faults on a GPU ends every context
-/// that its process has there. `test` is the test's full name.
-pub(crate) fn alone(test: &str, body: impl FnOnce()) {
+/// that its process has there. `test` is the test's full name. False in that process, where nothing
+/// is left to do.
+pub(crate) fn alone(test: &str, body: impl FnOnce()) -> bool {
     if std::env::var(ALONE).is_ok_and(|name| name == test) {
-        return body();
+        body();
+        return false;
     }
     let program = std::env::current_exe().expect("a test knows its own program");
     let mut child = Command::new(program);
@@ -46,4 +48,5 @@ pub(crate) fn alone(test: &str, body: impl FnOnce()) {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     let ran = String::from_utf8_lossy(&output.stdout).contains("1 passed");
     assert!(output.status.success() && ran, "{test} failed in its own process:\n{told}");
+    true
 }
