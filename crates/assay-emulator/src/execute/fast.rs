@@ -20,11 +20,11 @@ enum Pattern {
     Scattered,
 }
 
-/// For sizes 1 to 32, by their logarithm: how far each lane lies behind the first.
-const STRIDES: [[u64; LANES]; 6] = {
-    let mut strides = [[0; LANES]; 6];
+/// For sizes 1 to 128, by their logarithm: how far each lane lies behind the first.
+const STRIDES: [[u64; LANES]; 8] = {
+    let mut strides = [[0; LANES]; 8];
     let mut size = 0;
-    while size < 6 {
+    while size < 8 {
         let mut lane = 0;
         while lane < LANES {
             strides[size][lane] = (lane as u64) << size;
@@ -36,10 +36,10 @@ const STRIDES: [[u64; LANES]; 6] = {
 };
 
 /// As [`STRIDES`], in 32 bits.
-const STRIDES32: [[u32; LANES]; 6] = {
-    let mut strides = [[0; LANES]; 6];
+const STRIDES32: [[u32; LANES]; 8] = {
+    let mut strides = [[0; LANES]; 8];
     let mut size = 0;
-    while size < 6 {
+    while size < 8 {
         let mut lane = 0;
         while lane < LANES {
             strides[size][lane] = (lane as u32) << size;
@@ -55,14 +55,18 @@ macro_rules! pattern {
         /// The pattern of the addresses of the active lanes.
         #[inline(always)]
         fn $name(addresses: &[$ty; LANES], bytes: u64, mask: u32) -> Pattern {
-            let strides = &$strides[(bytes.trailing_zeros() % 6) as usize];
+            let strides = &$strides[(bytes.trailing_zeros() & 7) as usize];
             if mask == u32::MAX {
+                // SAFETY: reads a reference. It is volatile so that the comparison of the first
+                // lane with itself stays: dropping it would shift all vectors by one lane, and
+                // loads that straddle what was just stored stall.
+                let start = unsafe { std::ptr::read_volatile(&raw const addresses[0]) };
                 let mut apart = 0;
                 for lane in 0..LANES {
-                    apart |= addresses[lane].wrapping_sub(strides[lane]) ^ addresses[0];
+                    apart |= addresses[lane].wrapping_sub(strides[lane]) ^ start;
                 }
                 if apart == 0 {
-                    return Pattern::Consecutive(u64::from(addresses[0]));
+                    return Pattern::Consecutive(u64::from(start));
                 }
             }
             let first = mask.trailing_zeros() as usize & (LANES - 1);
@@ -166,12 +170,13 @@ impl<O: Observer> Engine<'_, O> {
     /// a block lies in no memory that there is, so the paths that look at memory refuse it.
     #[inline(always)]
     fn pattern_of(&self, access: Access, operands: &Operands, total: u64, mask: u32) -> Pattern {
-        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`.
+        // SAFETY: slots of lowered instructions are inside the frame, see `Frame::row`; 64-bit
+        // registers own two rows; nothing writes to registers while the pattern is looked at.
         let pattern = unsafe {
             if access.wide_address {
-                pattern64(&self.frame.lanes64(operands.a), total, mask)
+                pattern64(&*self.frame.row(operands.a).cast(), total, mask)
             } else {
-                pattern32(&self.frame.lanes32(operands.a), total, mask)
+                pattern32(&(*self.frame.row(operands.a)).0, total, mask)
             }
         };
         match pattern {
