@@ -7,7 +7,7 @@
 use super::access::lanes_of;
 use super::effect::{Reduction, Shuffle, Vote};
 use super::engine::{Engine, Flow, Step, Trouble};
-use super::frame::{LANES, NEGATE_R, Operands, Slot};
+use super::frame::{LANES, NEGATE_R, Operands, Slot, pack};
 use crate::arithmetic::float::{canonical, maximum, maximum_nan, minimum, minimum_nan};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
@@ -74,23 +74,36 @@ impl<O: Observer> Engine<'_, O> {
         }
         let (values, by, clamps) =
             (self.words(operands.a), self.words(operands.b), self.words(clamp));
+        let (from, inside) = match mode {
+            Shuffle::Up => sources(up, &by, &clamps),
+            Shuffle::Down => sources(down, &by, &clamps),
+            Shuffle::Butterfly => sources(butterfly, &by, &clamps),
+            Shuffle::Index => sources(index, &by, &clamps),
+        };
+        if mask != u32::MAX {
+            self.check_sources(op, &from, mask)?;
+        }
         let mut result = [0; LANES];
-        let (mut valid, mut read) = (0, 0);
         for lane in 0..LANES {
-            let (from, inside) = shuffle_source(mode, lane as u32, by[lane], clamps[lane]);
-            result[lane] = values[from as usize & 31];
-            valid |= u32::from(inside) << lane;
-            read |= ((mask >> lane) & 1) << (from & 31);
+            result[lane] = values[from[lane] as usize & (LANES - 1)];
         }
-        if read & !mask != 0 {
-            let opcode = self.code().places[op.place as usize].opcode.text.clone();
-            let lane = (read & !mask).trailing_zeros();
-            return Err(Trouble::new(FaultKind::InactiveLaneRead { opcode, lane }, mask));
-        }
+        let valid = pack(inside);
         self.set_words(operands.d, result, mask);
         // SAFETY: predicates of lowered instructions are inside the frame.
         unsafe { self.frame.set_predicate(operands.p, valid, mask) };
         Ok(Flow::Next)
+    }
+
+    /// Reads only go to lanes that take part.
+    #[inline(never)]
+    fn check_sources(&self, op: &Op, from: &[u32; LANES], mask: u32) -> Step<()> {
+        let read = lanes_of(mask).fold(0, |read, lane| read | 1_u32 << (from[lane] & 31));
+        if read & !mask == 0 {
+            return Ok(());
+        }
+        let opcode = self.code().places[op.place as usize].opcode.text.clone();
+        let lane = (read & !mask).trailing_zeros();
+        Err(Trouble::new(FaultKind::InactiveLaneRead { opcode, lane }, mask))
     }
 
     /// `vote.sync`
@@ -199,22 +212,47 @@ impl<O: Observer> Engine<'_, O> {
     }
 }
 
-/// The lane that `shfl` reads and whether it is inside the segment (ISA 9.7.9.6).
+/// What each lane reads, and whether that is inside its segment (ISA 9.7.9.6). The rule gets lane,
+/// distance or index, segment mask and limit.
 #[inline(always)]
-fn shuffle_source(mode: Shuffle, lane: u32, by: u32, clamp: u32) -> (u32, bool) {
-    let by = by & 0x1f;
-    let segment = (clamp >> 8) & 0x1f;
-    let limit = (lane & segment) | (clamp & 0x1f & !segment);
-    let (from, inside) = match mode {
-        Shuffle::Up => (lane.wrapping_sub(by), lane.wrapping_sub(by) as i32 >= limit as i32),
-        Shuffle::Down => (lane + by, lane + by <= limit),
-        Shuffle::Butterfly => (lane ^ by, lane ^ by <= limit),
-        Shuffle::Index => {
-            let from = (lane & segment) | (by & !segment);
-            (from, from <= limit)
-        }
-    };
-    if inside { (from, true) } else { (lane, false) }
+fn sources(
+    rule: impl Fn(u32, u32, u32, u32) -> (u32, bool),
+    by: &[u32; LANES],
+    clamps: &[u32; LANES],
+) -> ([u32; LANES], [bool; LANES]) {
+    let mut from = [0; LANES];
+    let mut valid = [false; LANES];
+    for lane in 0..LANES {
+        let own = lane as u32;
+        let segment = (clamps[lane] >> 8) & 0x1f;
+        let limit = (own & segment) | (clamps[lane] & 0x1f & !segment);
+        let (source, inside) = rule(own, by[lane] & 0x1f, segment, limit);
+        from[lane] = if inside { source } else { own };
+        valid[lane] = inside;
+    }
+    (from, valid)
+}
+
+#[inline(always)]
+fn up(lane: u32, by: u32, _: u32, limit: u32) -> (u32, bool) {
+    let source = lane.wrapping_sub(by);
+    (source, source as i32 >= limit as i32)
+}
+
+#[inline(always)]
+fn down(lane: u32, by: u32, _: u32, limit: u32) -> (u32, bool) {
+    (lane + by, lane + by <= limit)
+}
+
+#[inline(always)]
+fn butterfly(lane: u32, by: u32, _: u32, limit: u32) -> (u32, bool) {
+    (lane ^ by, lane ^ by <= limit)
+}
+
+#[inline(always)]
+fn index(lane: u32, by: u32, segment: u32, limit: u32) -> (u32, bool) {
+    let source = (lane & segment) | (by & !segment);
+    (source, source <= limit)
 }
 
 fn reduced(reduction: Reduction, nan: bool, a: u32, b: u32) -> u32 {

@@ -54,9 +54,15 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     fn thread_index(&self, axis: u8) -> [u64; LANES] {
-        let [x, y, _] = self.launch.block;
+        let [x, y, z] = self.launch.block;
         let first = self.warp as u32 * LANES as u32;
         let mut lanes = [0; LANES];
+        if y == 1 && z == 1 {
+            for (index, lane) in lanes.iter_mut().enumerate().filter(|_| axis == 0) {
+                *lane = u64::from(first + index as u32);
+            }
+            return lanes;
+        }
         for (index, lane) in lanes.iter_mut().enumerate() {
             let thread = first + index as u32;
             *lane = u64::from(match axis {
