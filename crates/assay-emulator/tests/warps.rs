@@ -288,11 +288,15 @@ fn special_registers_tell_where_a_thread_is() {
 }
 
 #[test]
-fn clocks_count_up() {
+fn clocks_count_instructions() {
     let run = lanes(
-        "mov.u32 %r3, %clock; mov.u64 %rd4, %clock64; mov.u32 %r4, %clock; sub.s32 %r2, %r4, %r3;",
+        "mov.u32 %r3, %clock; add.s32 %r5, %r1, 1; mov.u32 %r4, %clock; sub.s32 %r2, %r4, %r3;",
     );
-    assert!(run.iter().all(|&passed| passed < 100));
+    // Each reading of a special register is lowered to two.
+    assert!(run.iter().all(|&passed| (2..=4).contains(&passed)), "{run:?}");
+    let wait = "mov.u64 %rd4, %clock64; WAIT: mov.u64 %rd5, %clock64; sub.u64 %rd6, %rd5, %rd4;
+    setp.lt.u64 %p1, %rd6, 5000; @%p1 bra WAIT; cvt.u32.u64 %r2, %rd6;";
+    assert!(lanes(wait).iter().all(|&passed| (5000..5100).contains(&passed)));
 }
 
 #[test]

@@ -116,8 +116,10 @@ pub(crate) struct Engine<'m, O> {
     diverged: bool,
     /// Instructions left in the slice.
     pub(crate) slice: i64,
-    /// Warp instructions run so far.
+    /// Warp instructions run so far, up to the start of the current straight line.
     pub(crate) executed: u64,
+    /// Where the current straight line started.
+    pub(crate) line_start: u32,
     pub(crate) lane_operations: u64,
     pub(crate) stacks: Vec<StackEntry>,
     /// For each op, the allocation that it last touched.
@@ -166,6 +168,7 @@ impl<'m, O: Observer> Engine<'m, O> {
             diverged: false,
             slice: 0,
             executed: 0,
+            line_start: 0,
             lane_operations: 0,
             stacks: vec![root],
             hints: vec![0; program.code.ops.len()],
@@ -264,6 +267,7 @@ impl<'m, O: Observer> Engine<'m, O> {
                 }
                 Action::Effect(effect) => {
                     self.group.pc = pc;
+                    self.line_start = start;
                     match self.effect(effect, op, active)? {
                         Flow::Next => pc += 1,
                         Flow::Reschedule => {

@@ -18,7 +18,8 @@ impl<O: Observer> Engine<'_, O> {
         let axis = |values: [u32; 3], axis: u8| {
             [u64::from(values.get(usize::from(axis)).copied().unwrap_or(0)); LANES]
         };
-        let time = self.executed + 1;
+        // Instructions that have run, this one included.
+        let time = self.executed + u64::from(self.group.pc - self.line_start) + 1;
         let values = match special {
             Special::Thread(axis) => self.thread_index(axis),
             Special::Threads(number) => axis(self.launch.block, number),
