@@ -110,11 +110,12 @@ impl Scalar {
 /// Converts one value; the result has zeros above its own width, or the sign for signed integers.
 pub(crate) fn convert(conversion: Conversion, bits: u64) -> u64 {
     let value = open(conversion, bits);
+    let source = bits;
     match conversion.to {
         Scalar::Signed(width) => to_integer(conversion, value, width, true),
         Scalar::Unsigned(width) => to_integer(conversion, value, width, false),
         Scalar::E4m3 | Scalar::E5m2 => to_eight_bits(conversion, value),
-        _ => to_float(conversion, value),
+        _ => to_float(conversion, value, source),
     }
 }
 
@@ -236,7 +237,7 @@ fn sign_extended(bits: u64, width: u32, signed: bool) -> u64 {
     if signed { (((bits << shift) as i64) >> shift) as u64 } else { (bits << shift) >> shift }
 }
 
-fn to_float(conversion: Conversion, value: Value) -> u64 {
+fn to_float(conversion: Conversion, value: Value, source: u64) -> u64 {
     let format = conversion.to.binary().unwrap_or(soft::F64);
     let value = match value {
         Value::Finite(exact) if conversion.to_integral => {
@@ -246,14 +247,14 @@ fn to_float(conversion: Conversion, value: Value) -> u64 {
         other => other,
     };
     let bits = match value {
-        Value::NaN => nan_of(conversion.to),
+        Value::NaN => return nan_of(conversion, source),
         Value::Infinity(negative) => format.infinity(negative),
         Value::Finite(exact) if conversion.to == Scalar::Tf32 => {
             to_tf32(exact, conversion.rounding)
         }
         Value::Finite(exact) => format.round(exact, conversion.rounding),
     };
-    finish(conversion, format, value, bits)
+    finish(conversion, format, bits)
 }
 
 /// A number rounded to an integer without a limit on its size.
@@ -264,11 +265,41 @@ fn integral_exact(value: Exact, mode: Rounding) -> Exact {
     Exact { mantissa: rounded_shift(value, mode), exponent: 0, ..value }
 }
 
-fn nan_of(to: Scalar) -> u64 {
-    match to {
-        Scalar::F16 | Scalar::Bf16 => u64::from(HALF_NAN),
-        Scalar::F64 => 0x7ff8_0000_0000_0000,
+/// What NaN becomes. The ISA leaves the bits open; these are an H200's: conversions from and to f64
+/// and from bf16 keep what fits of the payload, `cvt.rna.tf32` cuts it (even to an infinity), the
+/// others give the canonical NaN. `.sat` gives zero.
+fn nan_of(conversion: Conversion, source: u64) -> u64 {
+    if conversion.sat {
+        return 0;
+    }
+    match (conversion.from, conversion.to) {
+        (Scalar::F64, Scalar::F64) => source | 1 << 51,
+        (Scalar::F64, Scalar::F32) => narrowed_nan(source, 32),
+        (Scalar::F64, Scalar::F16) => narrowed_nan(source, 16),
+        (Scalar::F32, Scalar::F64) => f64::from(f32::from_bits(source as u32)).to_bits(),
+        (Scalar::F16, Scalar::F64) => {
+            let sign = (source & 0x8000) << 48;
+            sign | 0x7ff8_0000_0000_0000 | (source & 0x3ff) << 42
+        }
+        (Scalar::Bf16, Scalar::F32) => source << 16,
+        (Scalar::F32, Scalar::Tf32) if conversion.rounding == Rounding::NearestAway => {
+            source & 0xffff_e000
+        }
+        (_, Scalar::Tf32) => 0x7fff_e000,
+        (_, Scalar::F16 | Scalar::Bf16) => u64::from(HALF_NAN),
+        (_, Scalar::F64) => 0x7ff8_0000_0000_0000,
         _ => 0x7fff_ffff,
+    }
+}
+
+/// The sign and the top of the payload of an f64 NaN, quiet, in f32 (32 bits) or f16 (16 bits).
+#[inline(always)]
+fn narrowed_nan(source: u64, bits: u32) -> u64 {
+    let sign = source >> 63 << (bits - 1);
+    if bits == 32 {
+        sign | 0x7fc0_0000 | (source >> 29 & 0x3f_ffff)
+    } else {
+        sign | 0x7e00 | (source >> 42 & 0x1ff)
     }
 }
 
@@ -287,13 +318,12 @@ fn to_tf32(exact: Exact, mode: Rounding) -> u64 {
     u64::from(if up { kept.wrapping_add(0x2000) } else { kept })
 }
 
-fn finish(conversion: Conversion, format: Binary, value: Value, bits: u64) -> u64 {
-    let nan = matches!(value, Value::NaN);
+fn finish(conversion: Conversion, format: Binary, bits: u64) -> u64 {
     let sign = bits & format.infinity(true) & !format.infinity(false);
-    if conversion.satfinite && !nan && bits & !sign == format.infinity(false) {
+    if conversion.satfinite && bits & !sign == format.infinity(false) {
         return (format.infinity(false) - 1) | sign;
     }
-    if conversion.relu && sign != 0 && !nan {
+    if conversion.relu && sign != 0 {
         return 0;
     }
     match conversion.to {
@@ -410,13 +440,15 @@ lanes! {
     /// `cvt.rn.f16.f32`
     F32ToF16(a: f32) -> u16 { f32_to_f16(a) }
     /// `cvt.f32.bf16`
-    Bf16ToF32(a: u16) -> f32 { canonical(bf16_to_f32(a)) }
+    Bf16ToF32(a: u16) -> f32 { bf16_to_f32(a) }
     /// `cvt.f32.f16`
     F16ToF32(a: u16) -> f32 { canonical(f16_to_f32(a)) }
     /// `cvt.f64.f32`
     F32ToF64(a: f32) -> f64 { f64::from(a) }
     /// `cvt.rn.f32.f64`
-    F64ToF32(a: f64) -> f32 { canonical(a as f32) }
+    F64ToF32(a: f64) -> f32 {
+        if a.is_nan() { f32::from_bits(narrowed_nan(a.to_bits(), 32) as u32) } else { a as f32 }
+    }
     /// `cvt.rn.f32.s32`
     S32ToF32(a: i32) -> f32 { a as f32 }
     /// `cvt.rn.f32.u32`

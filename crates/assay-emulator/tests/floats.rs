@@ -36,7 +36,7 @@ fn ftz_flushes_operands_and_results() {
     check("fma.rn.ftz.f32 %r4, %r1, %r2, %r3;", |a, b, c| {
         flushed(f(ftz(a)).mul_add(f(ftz(b)), f(ftz(c))))
     });
-    check("abs.ftz.f32 %r4, %r1;", |a, _, _| ftz(a & 0x7fff_ffff));
+    check("abs.ftz.f32 %r4, %r1;", |a, _, _| ftz(f32_bits(f(a).abs())));
 }
 
 #[test]
@@ -152,10 +152,13 @@ fn minimum_and_maximum_prefer_numbers_and_order_zeros() {
 
 #[test]
 fn signs_move_without_arithmetic() {
-    check("neg.f32 %r4, %r1;", |a, _, _| a ^ 0x8000_0000);
-    check("abs.f32 %r4, %r1;", |a, _, _| a & 0x7fff_ffff);
+    // But for NaN, which becomes the canonical one, or stays as it is in f64.
+    check("neg.f32 %r4, %r1;", |a, _, _| f32_bits(-f(a)));
+    check("abs.f32 %r4, %r1;", |a, _, _| f32_bits(f(a).abs()));
     check("copysign.f32 %r4, %r1, %r2;", |a, b, _| a & 0x8000_0000 | b & 0x7fff_ffff);
-    check_wide("neg.f64 %rd4, %rd1;", |a, _, _| a ^ 1 << 63);
+    check_wide("neg.f64 %rd4, %rd1;", |a, _, _| {
+        if f64::from_bits(a).is_nan() { a | 1 << 51 } else { a ^ 1 << 63 }
+    });
     check_wide("copysign.f64 %rd4, %rd1, %rd2;", |a, b, _| a & 1 << 63 | b & !(1 << 63));
 }
 
@@ -188,6 +191,23 @@ fn double_precision_is_the_host_s() {
             if a == 0 { 0x3ca0_0000_0000_0000 } else { 1.0_f64.next_up().to_bits() }
         },
     );
+}
+
+#[test]
+fn double_precision_passes_nan_payloads_on_last_operand_first() {
+    let (x, y, z) = (0x7ff8_0000_0000_0001, 0xfff8_0000_0000_0002, 0x7ff8_0000_0000_0003);
+    let one = 1.0_f64.to_bits();
+    let run = |text: &str, a, b, c| run_ptx(text, Out::Wide, &[[a, b, c]])[0];
+    for add in ["add.rn.f64 %rd4, %rd1, %rd2;", "add.rm.f64 %rd4, %rd1, %rd2;"] {
+        assert_eq!(run(add, x, y, 0), y);
+        assert_eq!(run(add, x, one, 0), x);
+    }
+    for fma in ["fma.rn.f64 %rd4, %rd1, %rd2, %rd3;", "fma.rp.f64 %rd4, %rd1, %rd2, %rd3;"] {
+        assert_eq!(run(fma, x, y, z), z);
+        assert_eq!(run(fma, x, y, one), y);
+    }
+    let infinity = f64::INFINITY.to_bits();
+    assert_eq!(run("sub.f64 %rd4, %rd1, %rd2;", infinity, infinity, 0), 0xfff8_0000_0000_0000);
 }
 
 #[test]
@@ -279,7 +299,7 @@ fn testp_tells_the_classes_of_numbers() {
     check_bit("testp.infinite.f32 %p1, %r1;", |a, _, _| f(a).is_infinite());
     check_bit("testp.number.f32 %p1, %r1;", |a, _, _| !f(a).is_nan());
     check_bit("testp.notanumber.f32 %p1, %r1;", |a, _, _| f(a).is_nan());
-    check_bit("testp.normal.f32 %p1, %r1;", |a, _, _| f(a).is_normal());
+    check_bit("testp.normal.f32 %p1, %r1;", |a, _, _| f(a).is_normal() || f(a) == 0.0);
     check_bit("testp.subnormal.f32 %p1, %r1;", |a, _, _| f(a).is_subnormal());
 }
 
@@ -324,7 +344,12 @@ fn half_precision_rounds_once() {
     check_half("sub.f16 %h4, %h1, %h2;", |a, b, _| half_of(d(a) - d(b)));
     check_half("mul.f16 %h4, %h1, %h2;", |a, b, _| half_of(d(a) * d(b)));
     check_half("fma.rn.f16 %h4, %h1, %h2, %h3;", |a, b, c| half_of(fused(d(a), d(b), d(c))));
-    check_half("neg.f16 %h4, %h1;", |a, _, _| a ^ 0x8000);
+    check_half("neg.f16 %h4, %h1;", |a, _, _| if d(a).is_nan() { 0x7fff } else { a ^ 0x8000 });
+    check_half("neg.ftz.f16 %h4, %h1;", |a, _, _| match a & 0x7fff {
+        0x7c01.. => 0x7fff,
+        0..=0x3ff => a & 0x8000 ^ 0x8000,
+        _ => a ^ 0x8000,
+    });
     check("fma.rn.f16x2 %r4, %r1, %r2, %r3;", |a, b, c| {
         let part = |n: u32| {
             let [x, y, z] = [a, b, c].map(|x| d((x >> n) as u16));

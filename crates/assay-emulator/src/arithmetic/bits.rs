@@ -117,9 +117,20 @@ lanes! {
     /// `fns`
     FindNthSet(a: u32, b: u32, c: i32) -> u32 { find_nth_set(a, b, c) }
     /// `bfe`
-    ExtractField<T: Integer>(a: T, b: u32, c: u32) -> T { extract_field(a, b & 0xff, c & 0xff) }
-    /// The two sources of a bit field's position and length in one word, for `bfi`
-    PackField(a: u32, b: u32) -> u32 { pack_field(a, b) }
+    ExtractField<T: Integer>(a: T, b: u32, c: u32) -> T {
+        extract_field(a, field_operand(T::BITS, b), field_operand(T::BITS, c))
+    }
+    /// The two sources of a bit field's position and length in one word, for `bfi.b32`
+    PackField32(a: u32, b: u32) -> u32 { pack_field(field_operand(32, a), field_operand(32, b)) }
+    /// As [`PackField32`], for `bfi.b64`
+    PackField64(a: u32, b: u32) -> u32 { pack_field(field_operand(64, a), field_operand(64, b)) }
+}
+
+/// A position or length as the hardware takes it: of 32-bit fields the low byte, of 64-bit ones the
+/// whole word. The ISA restricts both to a byte.
+#[inline(always)]
+fn field_operand(bits: u32, operand: u32) -> u32 {
+    if bits == 64 { operand.min(255) } else { operand & 0xff }
 }
 
 /// Position and length, a byte each, in one word.

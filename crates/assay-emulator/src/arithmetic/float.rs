@@ -150,9 +150,9 @@ lanes! {
     /// `rcp.rn.f32`
     ReciprocalF32<T: Single>(a: T) -> T { T::make(canonical(1.0 / a.get())) }
     /// `neg.f32`
-    NegateF32<T: Single>(a: T) -> T { T::make(-a.get()) }
+    NegateF32<T: Single>(a: T) -> T { T::make(canonical(-a.get())) }
     /// `abs.f32`
-    AbsoluteF32<T: Single>(a: T) -> T { T::make(a.get().abs()) }
+    AbsoluteF32<T: Single>(a: T) -> T { T::make(canonical(a.get().abs())) }
     /// `max.f32`
     MaximumF32<T: Single>(a: T, b: T) -> T { T::make(maximum(a.get(), b.get())) }
     /// `min.f32`
@@ -233,25 +233,30 @@ lanes! {
 
 lanes! {
     /// `add.f64`
-    AddF64(a: f64, b: f64) -> f64 { a + b }
+    AddF64(a: f64, b: f64) -> f64 { nan_or(&[b, a], a + b) }
     /// `sub.f64`
-    SubtractF64(a: f64, b: f64) -> f64 { a - b }
+    SubtractF64(a: f64, b: f64) -> f64 { nan_or(&[b, a], a - b) }
     /// `mul.f64`
-    MultiplyF64(a: f64, b: f64) -> f64 { a * b }
+    MultiplyF64(a: f64, b: f64) -> f64 { nan_or(&[b, a], a * b) }
     /// `fma.rn.f64`
     FusedF64(a: f64, b: f64, c: f64) -> f64 {
-        if WIDE || cfg!(target_arch = "aarch64") { a.mul_add(b, c) } else { libm::fma(a, b, c) }
+        let result = if WIDE || cfg!(target_arch = "aarch64") {
+            a.mul_add(b, c)
+        } else {
+            libm::fma(a, b, c)
+        };
+        nan_or(&[c, b, a], result)
     }
     /// `div.rn.f64`
-    DivideF64(a: f64, b: f64) -> f64 { a / b }
+    DivideF64(a: f64, b: f64) -> f64 { nan_or(&[a, b], a / b) }
     /// `sqrt.rn.f64`
-    RootF64(a: f64) -> f64 { a.sqrt() }
+    RootF64(a: f64) -> f64 { nan_or(&[a], a.sqrt()) }
     /// `rcp.rn.f64`
-    ReciprocalF64(a: f64) -> f64 { 1.0 / a }
+    ReciprocalF64(a: f64) -> f64 { nan_or(&[a], 1.0 / a) }
     /// `neg.f64`
-    NegateF64(a: f64) -> f64 { -a }
+    NegateF64(a: f64) -> f64 { nan_or(&[a], -a) }
     /// `abs.f64`
-    AbsoluteF64(a: f64) -> f64 { a.abs() }
+    AbsoluteF64(a: f64) -> f64 { nan_or(&[a], a.abs()) }
     /// `max.f64`
     MaximumF64(a: f64, b: f64) -> f64 { maximum64(a, b) }
     /// `min.f64`
@@ -268,31 +273,32 @@ lanes! {
     }
     /// `add.f64` with a directed rounding
     SlowAddF64([parameters] a: u64, b: u64) -> u64 {
-        soft::F64.add(a, b, rounding_of(parameters.flags))
+        nan_or_bits(&[b, a], soft::F64.add(a, b, rounding_of(parameters.flags)))
     }
     /// `sub.f64` with a directed rounding
     SlowSubtractF64([parameters] a: u64, b: u64) -> u64 {
-        soft::F64.add(a, b ^ 1 << 63, rounding_of(parameters.flags))
+        nan_or_bits(&[b, a], soft::F64.add(a, b ^ 1 << 63, rounding_of(parameters.flags)))
     }
     /// `mul.f64` with a directed rounding
     SlowMultiplyF64([parameters] a: u64, b: u64) -> u64 {
-        soft::F64.multiply(a, b, rounding_of(parameters.flags))
+        nan_or_bits(&[b, a], soft::F64.multiply(a, b, rounding_of(parameters.flags)))
     }
     /// `fma.f64` with a directed rounding
     SlowFusedF64([parameters] a: u64, b: u64, c: u64) -> u64 {
-        soft::F64.fma(a, b, c, rounding_of(parameters.flags))
+        nan_or_bits(&[c, b, a], soft::F64.fma(a, b, c, rounding_of(parameters.flags)))
     }
     /// `div.f64` with a directed rounding
     SlowDivideF64([parameters] a: u64, b: u64) -> u64 {
-        soft::F64.divide(a, b, rounding_of(parameters.flags))
+        nan_or_bits(&[a, b], soft::F64.divide(a, b, rounding_of(parameters.flags)))
     }
     /// `rcp.f64` with a directed rounding
     SlowReciprocalF64([parameters] a: u64) -> u64 {
-        soft::F64.divide(1.0_f64.to_bits(), a, rounding_of(parameters.flags))
+        let one = 1.0_f64.to_bits();
+        nan_or_bits(&[a], soft::F64.divide(one, a, rounding_of(parameters.flags)))
     }
     /// `sqrt.f64` with a directed rounding
     SlowRootF64([parameters] a: u64) -> u64 {
-        soft::F64.square_root(a, rounding_of(parameters.flags))
+        nan_or_bits(&[a], soft::F64.square_root(a, rounding_of(parameters.flags)))
     }
 
     /// `add.f32x2`; the slow flags
@@ -319,6 +325,28 @@ lanes! {
             slow(parameters.flags, [a, b, c], |a, b, c, mode| soft::F32.fma(a, b, c, mode))
         })
     }
+}
+
+/// The f64 result, or the first of the operands that is NaN, made quiet: f64 arithmetic passes
+/// payloads on, the last operand's first, as measured on an H200.
+#[inline(always)]
+fn nan_or(operands: &[f64], result: f64) -> f64 {
+    let mut bits = result.to_bits();
+    for operand in operands.iter().rev() {
+        let own = operand.to_bits();
+        let nan = own & (u64::MAX >> 1) > 0x7ff0_0000_0000_0000;
+        bits = if nan { own | 1 << 51 } else { bits };
+    }
+    let nan = bits & (u64::MAX >> 1) > 0x7ff0_0000_0000_0000;
+    let made = nan && !operands.iter().any(|operand| operand.is_nan());
+    // What the operation itself makes has one bit pattern, whatever the host's is.
+    f64::from_bits(if made { 0xfff8_0000_0000_0000 } else { bits })
+}
+
+/// As [`nan_or`], on bits.
+fn nan_or_bits(operands: &[u64], result: u64) -> u64 {
+    let nan = operands.iter().find(|operand| f64::from_bits(**operand).is_nan());
+    nan.map_or(result, |operand| operand | 1 << 51)
 }
 
 /// Applies an f32 function to both halves.
@@ -402,7 +430,7 @@ fn extremum(
     f32::from_bits((result.to_bits() & 0x7fff_ffff) | sign)
 }
 
-/// `testp` (ISA 9.7.3.1).
+/// `testp` (ISA 9.7.3.1); zeros count as normal.
 #[inline(always)]
 fn test(asked: u64, class: FpCategory) -> bool {
     match asked {
@@ -410,7 +438,7 @@ fn test(asked: u64, class: FpCategory) -> bool {
         1 => class == FpCategory::Infinite,
         2 => class != FpCategory::Nan,
         3 => class == FpCategory::Nan,
-        4 => class == FpCategory::Normal,
+        4 => matches!(class, FpCategory::Normal | FpCategory::Zero),
         _ => class == FpCategory::Subnormal,
     }
 }

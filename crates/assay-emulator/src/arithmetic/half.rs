@@ -231,12 +231,16 @@ lanes! {
         modified::<K>(parameters.flags, a, b, c, K::Format::fused)
     }
     /// `neg`
-    NegateHalf<K: Kind>(a: K::Register) -> K::Register {
-        K::Register::each(a, a, a, |a, _, _| a ^ 0x8000)
+    NegateHalf<K: Kind>([parameters] a: K::Register) -> K::Register {
+        K::Register::each(a, a, a, |a, _, _| {
+            signed::<K::Format>(parameters.flags, a, a ^ 0x8000)
+        })
     }
     /// `abs`
-    AbsoluteHalf<K: Kind>(a: K::Register) -> K::Register {
-        K::Register::each(a, a, a, |a, _, _| a & 0x7fff)
+    AbsoluteHalf<K: Kind>([parameters] a: K::Register) -> K::Register {
+        K::Register::each(a, a, a, |a, _, _| {
+            signed::<K::Format>(parameters.flags, a, a & 0x7fff)
+        })
     }
     /// `min` and `max`
     ExtremumHalf<K: Kind>([parameters] a: K::Register, b: K::Register) -> K::Register {
@@ -261,11 +265,19 @@ fn modified<K: Kind>(
     })
 }
 
+/// A half with another sign: NaN becomes the canonical one.
+#[inline(always)]
+fn signed<H: Half>(flags: u16, before: u16, after: u16) -> u16 {
+    if is_nan::<H>(before) { HALF_NAN } else { flushed::<H>(flags, after) }
+}
+
+#[inline(always)]
 fn is_nan<H: Half>(x: u16) -> bool {
     H::widen(x).is_nan()
 }
 
 /// Flushes a subnormal when the flags say so.
+#[inline(always)]
 pub(crate) fn flushed<H: Half>(flags: u16, x: u16) -> u16 {
     if flags & HALF_FTZ != 0 && x & 0x7fff < H::SMALLEST_NORMAL { x & 0x8000 } else { x }
 }

@@ -16,7 +16,7 @@ pub(crate) trait Integer: Element + Ord {
     fn high(self, other: Self) -> Self;
     /// All ones for a zero divisor, as the hardware gives.
     fn divided(self, other: Self) -> Self;
-    /// The dividend for a zero divisor, as the hardware gives.
+    /// All ones for a zero divisor, as the hardware gives.
     fn remainder(self, other: Self) -> Self;
     fn distance(self, other: Self) -> Self;
     fn magnitude(self) -> Self;
@@ -65,7 +65,7 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn remainder(self, other: $ty) -> $ty {
-                if other == 0 { self } else { self.wrapping_rem(other) }
+                if other == 0 { !0 } else { self.wrapping_rem(other) }
             }
             #[inline(always)]
             fn distance(self, other: $ty) -> $ty {

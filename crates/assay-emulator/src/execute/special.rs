@@ -99,7 +99,10 @@ impl<O: Observer> Engine<'_, O> {
     }
 }
 
-/// One lane of a carry operation: the result and the carry. A borrow is a carry of 1.
+/// One lane of a carry operation: the result and the carry.
+///
+/// After a subtraction the bit is set when there was no borrow: so it is on the hardware, which
+/// shows where a program mixes `sub.cc` and `addc`. The ISA calls the bit the borrow.
 fn carried(kind: CarryKind, a: u64, b: u64, c: u64, carry_in: bool) -> (u64, bool) {
     let bits = if kind.wide { 64 } else { 32 };
     let extra = u128::from(carry_in);
@@ -107,8 +110,9 @@ fn carried(kind: CarryKind, a: u64, b: u64, c: u64, carry_in: bool) -> (u64, boo
     let full = match kind.operation {
         CarryOperation::Add => a + b + extra,
         CarryOperation::Subtract => {
-            let difference = a.wrapping_sub(b).wrapping_sub(extra);
-            return (cut(difference, bits), a < b + extra);
+            let borrow = u128::from(kind.carry_in && !carry_in);
+            let difference = a.wrapping_sub(b).wrapping_sub(borrow);
+            return (cut(difference, bits), a >= b + borrow);
         }
         CarryOperation::MultiplyAddLow => {
             u128::from(cut(a.wrapping_mul(b), bits)) + u128::from(c) + extra

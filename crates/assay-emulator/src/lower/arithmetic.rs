@@ -239,7 +239,11 @@ fn insert_field(body: &mut Body<'_, '_>, i: &Instruction, ty: Type) -> Lowered {
     let position = body.source(&i.operands[3], 32, false)?;
     let length = body.source(&i.operands[4], 32, false)?;
     let c = body.temporary(32);
-    let pack = body.pick::<bits::PackField>();
+    let pack = if ty.bits() == 64 {
+        body.pick::<bits::PackField64>()
+    } else {
+        body.pick::<bits::PackField32>()
+    };
     body.run(pack, Operands { d: c, a: position, b: length, ..Operands::default() });
     let function = match ty.bits() {
         32 => body.pick::<bits::InsertField32>(),
