@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use assay_record::{Outcome, Report};
 use common::run;
 
-/// The pinned reports with their file names.
-fn records() -> Vec<(PathBuf, Report)> {
+/// The pinned reports with their paths.
+fn records() -> Vec<(String, Report)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records");
     let entries = std::fs::read_dir(folder).expect("records/ is there");
     let paths = entries.map(|entry| entry.expect("records/ can be read").path());
     let reports = paths.filter(|path| path.extension().is_some_and(|kind| kind == "json"));
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a record can be read");
-        let report = Report::from_json(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let path = path.display().to_string();
+        let report = Report::from_json(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
         (path, report)
     };
     reports.map(read).collect()
@@ -27,10 +28,10 @@ fn records() -> Vec<(PathBuf, Report)> {
 fn every_record_says_its_device_driver_date_and_command() {
     assert!(!records().is_empty(), "the suite was run on hardware");
     for (path, report) in records() {
-        assert!(report.device.driver.is_some(), "{path:?} names no driver");
-        assert!(report.date.starts_with("20") && report.date.ends_with('Z'), "{path:?}");
-        assert!(report.command.starts_with("assay check --device cuda"), "{path:?}");
-        assert!(!report.command.contains(" /"), "{path:?} names a path of some machine");
+        assert!(report.device.driver.is_some(), "{path} names no driver");
+        assert!(report.date.starts_with("20") && report.date.ends_with('Z'), "{path}");
+        assert!(report.command.starts_with("assay check --device cuda"), "{path}");
+        assert!(!report.command.contains(" /"), "{path} names a path of some machine");
     }
 }
 
@@ -40,7 +41,7 @@ fn every_record_holds_what_the_suite_holds_now() {
     let suite: BTreeSet<_> = listed.lines().filter_map(|case| case.split('/').next()).collect();
     for (path, report) in records() {
         let names: BTreeSet<_> = report.kernels.iter().map(|k| k.kernel.as_str()).collect();
-        assert_eq!(names, suite, "{path:?}: run the suite there again");
+        assert_eq!(names, suite, "{path}: run the suite there again");
     }
 }
 
@@ -50,15 +51,15 @@ fn every_record_passes_every_kernel_and_catches_every_control_as_the_emulator_do
         for kernel in &report.kernels {
             let name = &kernel.kernel;
             if kernel.control_for.is_some() {
-                assert!(kernel.is_red(), "{path:?}: {name} is green");
+                assert!(kernel.is_red(), "{path}: {name} is green");
                 continue;
             }
             let wrong = kernel
                 .gates
                 .iter()
                 .find(|gate| !matches!(gate.outcome, Outcome::Pass | Outcome::NotApplicable));
-            assert!(wrong.is_none(), "{path:?}: {name}: {wrong:?}");
+            assert!(wrong.is_none(), "{path}: {name}: {wrong:?}");
         }
-        assert_eq!(report.exit_code, 0, "{path:?}");
+        assert_eq!(report.exit_code, 0, "{path}");
     }
 }
