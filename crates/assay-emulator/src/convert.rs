@@ -276,6 +276,7 @@ fn nan_of(conversion: Conversion, source: u64) -> u64 {
         (Scalar::F64, Scalar::F64) => source | 1 << 51,
         (Scalar::F64, Scalar::F32) => narrowed_nan(source, 32),
         (Scalar::F64, Scalar::F16) => narrowed_nan(source, 16),
+        (Scalar::F32, Scalar::F64) if conversion.ftz => 0x7fff_ffff_e000_0000,
         (Scalar::F32, Scalar::F64) => f64::from(f32::from_bits(source as u32)).to_bits(),
         (Scalar::F16, Scalar::F64) => {
             let sign = (source & 0x8000) << 48;

@@ -194,7 +194,7 @@ fn double_precision_is_the_host_s() {
 }
 
 #[test]
-fn double_precision_passes_nan_payloads_on_last_operand_first() {
+fn double_precision_passes_nan_payloads_on() {
     let (x, y, z) = (0x7ff8_0000_0000_0001, 0xfff8_0000_0000_0002, 0x7ff8_0000_0000_0003);
     let one = 1.0_f64.to_bits();
     let run = |text: &str, a, b, c| run_ptx(text, Out::Wide, &[[a, b, c]])[0];
@@ -203,8 +203,9 @@ fn double_precision_passes_nan_payloads_on_last_operand_first() {
         assert_eq!(run(add, x, one, 0), x);
     }
     for fma in ["fma.rn.f64 %rd4, %rd1, %rd2, %rd3;", "fma.rp.f64 %rd4, %rd1, %rd2, %rd3;"] {
-        assert_eq!(run(fma, x, y, z), z);
-        assert_eq!(run(fma, x, y, one), y);
+        assert_eq!(run(fma, x, y, z), y);
+        assert_eq!(run(fma, x, one, z), z);
+        assert_eq!(run(fma, x, one, one), x);
     }
     let infinity = f64::INFINITY.to_bits();
     assert_eq!(run("sub.f64 %rd4, %rd1, %rd2;", infinity, infinity, 0), 0xfff8_0000_0000_0000);

@@ -256,6 +256,10 @@ fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
         return u32::MAX;
     }
+    if offset == i32::MIN {
+        // Nobody counts that far; the hardware's negation overflows.
+        return 0;
+    }
     if offset == 0 {
         return if mask >> base & 1 == 1 { base } else { u32::MAX };
     }

@@ -245,7 +245,7 @@ lanes! {
         } else {
             libm::fma(a, b, c)
         };
-        nan_or(&[c, b, a], result)
+        nan_or(&[b, c, a], result)
     }
     /// `div.rn.f64`
     DivideF64(a: f64, b: f64) -> f64 { nan_or(&[a, b], a / b) }
@@ -285,7 +285,7 @@ lanes! {
     }
     /// `fma.f64` with a directed rounding
     SlowFusedF64([parameters] a: u64, b: u64, c: u64) -> u64 {
-        nan_or_bits(&[c, b, a], soft::F64.fma(a, b, c, rounding_of(parameters.flags)))
+        nan_or_bits(&[b, c, a], soft::F64.fma(a, b, c, rounding_of(parameters.flags)))
     }
     /// `div.f64` with a directed rounding
     SlowDivideF64([parameters] a: u64, b: u64) -> u64 {
@@ -328,7 +328,7 @@ lanes! {
 }
 
 /// The f64 result, or the first of the operands that is NaN, made quiet: f64 arithmetic passes
-/// payloads on, the last operand's first, as measured on an H200.
+/// payloads on. Callers list operands in the order in which an H200 prefers them.
 #[inline(always)]
 fn nan_or(operands: &[f64], result: f64) -> f64 {
     let mut bits = result.to_bits();
