@@ -49,7 +49,7 @@ pub trait Kernel: Send + Sync {
 
     /// Real-number values and error bounds of each output; `None` if a rule judges the kernel.
     fn reference(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
-        Some(self.spec().program.as_ref()?.error(evaluation))
+        self.spec().bounds(evaluation)
     }
 
     /// Each output with the sums carried in another format; `None` if a rule judges the kernel.
@@ -58,7 +58,7 @@ pub trait Kernel: Send + Sync {
         evaluation: &Evaluation<'_>,
         replay: &Replay,
     ) -> Option<Evaluated<Vec<f64>>> {
-        Some(self.spec().program.as_ref()?.replay(evaluation, replay))
+        self.spec().replays(evaluation, replay)
     }
 
     /// The name of the kernel whose bytes this one must equal.

@@ -8,7 +8,11 @@ use std::sync::Arc;
 
 use assay_num::Format;
 use assay_record::Gate;
-use assay_reference::{Arithmetic, Dims, Extent, Formula, Order, Program, Signature};
+use assay_reference::{
+    Arithmetic, Bounded, Dims, Evaluation, Extent, Formula, Order, Program, Replay, Signature,
+};
+
+use crate::subject::Evaluated;
 
 /// The contract of one kernel.
 #[derive(Debug)]
@@ -64,6 +68,20 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The formula's values and error bounds of each output; `None` if a rule judges the kernel.
+    pub fn bounds(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
+        Some(self.program.as_ref()?.error(evaluation))
+    }
+
+    /// Each output with the sums carried in another format; `None` if a rule judges the kernel.
+    pub fn replays(
+        &self,
+        evaluation: &Evaluation<'_>,
+        replay: &Replay,
+    ) -> Option<Evaluated<Vec<f64>>> {
+        Some(self.program.as_ref()?.replay(evaluation, replay))
+    }
+
     /// An empty contract for a kernel called `name`: no dimension, argument or launch yet.
     pub fn new(name: &str, signature: Signature) -> Spec {
         Spec {

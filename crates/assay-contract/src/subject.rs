@@ -38,7 +38,7 @@ pub trait Subject {
 
     /// The real-number values and their error bounds; `None` if a rule judges the kernel.
     fn reference(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
-        Some(self.spec().program.as_ref()?.error(evaluation))
+        self.spec().bounds(evaluation)
     }
 
     /// The outputs with the sums carried in another format; `None` if a rule judges the kernel.
@@ -47,7 +47,7 @@ pub trait Subject {
         evaluation: &Evaluation<'_>,
         replay: &Replay,
     ) -> Option<Evaluated<Vec<f64>>> {
-        Some(self.spec().program.as_ref()?.replay(evaluation, replay))
+        self.spec().replays(evaluation, replay)
     }
 }
 
