@@ -12,6 +12,9 @@ use assay_contract::spec::SourcePlace;
 /// Every manifest and PTX file below `kernels/cuda/`, by its path from there.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/suite_files.rs"));
 
+/// The manifest of the planted controls; every other one holds kernels of the suite.
+const CONTROLS: &str = "controls.toml";
+
 /// The kernels that can be run, and what is wrong with those that cannot.
 pub(crate) struct Suite {
     kernels: Vec<ManifestKernel>,
@@ -23,12 +26,12 @@ impl Suite {
     pub(crate) fn load(manifests: &[PathBuf]) -> Suite {
         let mut suite = Suite { kernels: Vec::new(), errors: Vec::new() };
         let mut places = BTreeMap::new();
-        let own = if manifests.is_empty() {
-            vec![embedded("suite.toml")]
+        let own: Vec<Manifest> = if manifests.is_empty() {
+            built_in().map(embedded).collect()
         } else {
             manifests.iter().map(|path| load_manifest(path)).collect()
         };
-        for manifest in own.into_iter().chain([embedded("controls.toml")]) {
+        for manifest in own.into_iter().chain([embedded(CONTROLS)]) {
             suite.add(manifest, &mut places);
         }
         suite
@@ -51,6 +54,12 @@ impl Suite {
     pub(crate) fn kernels(&self) -> Vec<&dyn Kernel> {
         self.kernels.iter().map(|kernel| kernel as &dyn Kernel).collect()
     }
+}
+
+/// The built-in manifests of kernels, in the order of their names.
+fn built_in() -> impl Iterator<Item = &'static str> {
+    let manifest = |name: &&str| name.ends_with(".toml") && *name != CONTROLS;
+    FILES.iter().map(|(name, _)| *name).filter(manifest)
 }
 
 fn twice(name: &str, place: SourcePlace, first: &SourcePlace) -> ManifestError {
