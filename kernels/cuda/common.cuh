@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <stdint.h>
+
+#include "faults.cuh"
 
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
@@ -48,9 +51,11 @@ __device__ inline bool rows_aligned(const T* matrix, unsigned cols) {
 
 __device__ inline float widen(float value) { return value; }
 __device__ inline float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ inline float widen(__half value) { return __half2float(value); }
 
 __device__ inline void narrow(float value, float* to) { *to = value; }
 __device__ inline void narrow(float value, __nv_bfloat16* to) { *to = __float2bfloat16_rn(value); }
+__device__ inline void narrow(float value, __half* to) { *to = __float2half_rn(value); }
 
 __device__ inline Pack<4> load_wide(const float* from) {
     const float4 raw = *reinterpret_cast<const float4*>(from);
@@ -65,6 +70,19 @@ __device__ inline Pack<8> load_wide(const __nv_bfloat16* from) {
     for (int i = 0; i < 4; ++i) {
         pack.at[2 * i] = __uint_as_float(words[i] << 16);
         pack.at[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    }
+    return pack;
+}
+
+__device__ inline Pack<8> load_wide(const __half* from) {
+    const uint4 raw = *reinterpret_cast<const uint4*>(from);
+    const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
+    Pack<8> pack;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float2 two = __half22float2(reinterpret_cast<const __half2&>(words[i]));
+        pack.at[2 * i] = two.x;
+        pack.at[2 * i + 1] = two.y;
     }
     return pack;
 }
@@ -98,34 +116,62 @@ __device__ inline Pack<N> load(const T* row, unsigned first, unsigned cols, bool
     return pack;
 }
 
+// Two values rounded to the type that `to` points at, the first in the low half.
+__device__ inline unsigned narrow_two(float low, float high, const __nv_bfloat16*) {
+    const __nv_bfloat162 two = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const unsigned&>(two);
+}
+
+__device__ inline unsigned narrow_two(float low, float high, const __half*) {
+    const __half2 two = __floats2half2_rn(low, high);
+    return reinterpret_cast<const unsigned&>(two);
+}
+
 __device__ inline void store_wide(const Pack<4>& pack, float* to) {
     *reinterpret_cast<float4*>(to) =
         make_float4(pack.at[0], pack.at[1], pack.at[2], pack.at[3]);
 }
 
-__device__ inline void store_wide(const Pack<4>& pack, __nv_bfloat16* to) {
-    const __nv_bfloat162 low = __floats2bfloat162_rn(pack.at[0], pack.at[1]);
-    const __nv_bfloat162 high = __floats2bfloat162_rn(pack.at[2], pack.at[3]);
-    *reinterpret_cast<uint2*>(to) = make_uint2(reinterpret_cast<const unsigned&>(low),
-                                               reinterpret_cast<const unsigned&>(high));
+template <typename T>
+__device__ inline void store_wide(const Pack<4>& pack, T* to) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(narrow_two(pack.at[0], pack.at[1], to),
+                                               narrow_two(pack.at[2], pack.at[3], to));
 }
 
-// Four elements of a row, in one access where the rows are aligned; none past its end.
 template <typename T>
-__device__ inline void store(const Pack<4>& pack, T* row, unsigned first, unsigned cols,
+__device__ inline void store_wide(const Pack<8>& pack, T* to) {
+    *reinterpret_cast<uint4*>(to) = make_uint4(
+        narrow_two(pack.at[0], pack.at[1], to), narrow_two(pack.at[2], pack.at[3], to),
+        narrow_two(pack.at[4], pack.at[5], to), narrow_two(pack.at[6], pack.at[7], to));
+}
+
+// N elements of a row, in one access where the rows are aligned; none past its end.
+template <unsigned N, typename T>
+__device__ inline void store(const Pack<N>& pack, T* row, unsigned first, unsigned cols,
                              bool aligned) {
     if (aligned) {
         store_wide(pack, row + first);
         return;
     }
 #pragma unroll
-    for (unsigned i = 0; i < 4; ++i) {
+    for (unsigned i = 0; i < N; ++i) {
         if (first + i < cols) narrow(pack.at[i], row + first + i);
     }
 }
 
+// A sum as one thread carries it: in fp32, and rounded to half precision in two of the faults.
+__device__ inline float carried(float sum) {
+    if constexpr (fault("half_accumulation") || fault("half_partials")) {
+        sum = __half2float(__float2half_rn(sum));
+    }
+    return sum;
+}
+
 struct Sum {
-    __device__ float operator()(float a, float b) const { return a + b; }
+    __device__ float operator()(float a, float b) const {
+        if constexpr (fault("half_accumulation")) return carried(a + b);
+        return a + b;
+    }
 };
 
 struct Max {
@@ -150,8 +196,9 @@ __device__ inline T block_reduce(T value, Op op) {
     __shared__ T partial[kWarps];
     value = lanes_reduce<kWarp>(value, op);
     if (lane_index() == 0) partial[warp_index()] = value;
-    __syncthreads();
+    if constexpr (!fault("missing_barrier")) __syncthreads();
     value = lanes_reduce<kWarps>(partial[lane_index() % kWarps], op);
-    __syncthreads();  // Before the next call overwrites the partials.
+    // Before the next call overwrites the partials.
+    if constexpr (!fault("stale_shared")) __syncthreads();
     return value;
 }
