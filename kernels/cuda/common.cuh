@@ -138,6 +138,11 @@ __device__ inline void store_wide(const Pack<4>& pack, T* to) {
                                                narrow_two(pack.at[2], pack.at[3], to));
 }
 
+__device__ inline void store_wide(const Pack<8>& pack, float* to) {
+    store_wide(Pack<4>{pack.at[0], pack.at[1], pack.at[2], pack.at[3]}, to);
+    store_wide(Pack<4>{pack.at[4], pack.at[5], pack.at[6], pack.at[7]}, to + 4);
+}
+
 template <typename T>
 __device__ inline void store_wide(const Pack<8>& pack, T* to) {
     *reinterpret_cast<uint4*>(to) = make_uint4(
