@@ -7,6 +7,7 @@
 use assay_num::Format;
 
 use crate::arithmetic::{Arithmetic, Division, Exponential, HyperbolicTangent, Root};
+use crate::functions::unary;
 use crate::plan::Unary;
 
 /// The unit roundoff of fp32, widened by the little that `f64` references err themselves: every
@@ -140,7 +141,10 @@ pub(crate) fn propagated(operation: Unary, argument: f64, error: f64, value: f64
     let relative = error / argument;
     let root = (1.0 - relative).max(0.0).sqrt();
     Some(match operation {
-        Unary::Negate | Unary::Abs | Unary::Tanh | Unary::Sin | Unary::Cos => error,
+        Unary::Negate | Unary::Abs | Unary::Sin | Unary::Cos => error,
+        // The slopes are at most 1 and 2/sqrt(pi), and vanish away from 0.
+        Unary::Tanh => saturating(operation, argument, error, value, error),
+        Unary::Erf => saturating(operation, argument, error, value, 1.13 * error),
         Unary::Floor => {
             let (low, high) = (libm::floor(argument - error), libm::floor(argument + error));
             (high - value).max(value - low)
@@ -152,9 +156,17 @@ pub(crate) fn propagated(operation: Unary, argument: f64, error: f64, value: f64
         Unary::Rsqrt => value * relative / ((1.0 + root) * root),
         Unary::Log => -libm::log1p(-relative),
         Unary::Log2 => -libm::log1p(-relative) * std::f64::consts::LOG2_E,
-        // The slope of erf is at most 2/sqrt(pi).
-        Unary::Erf => 1.13 * error,
     })
+}
+
+/// The largest change of a rising function over the interval around its argument: `steepest`
+/// bounds it near 0, and the function's values at the interval's ends do everywhere.
+///
+/// Without the ends, a gate such as `1 + tanh(x)` would be uncertain wherever `x` is large.
+fn saturating(operation: Unary, argument: f64, error: f64, value: f64, steepest: f64) -> f64 {
+    let change = |to: f64| (unary(operation, to) - value).abs();
+    let ends = change(argument + error).max(change(argument - error));
+    steepest.min(ends + 2.0 * f64::EPSILON)
 }
 
 #[cfg(test)]
@@ -178,6 +190,17 @@ mod tests {
         Unary::Cos,
         Unary::Erf,
     ];
+
+    #[test]
+    fn a_saturated_function_passes_on_no_error_of_its_argument() {
+        for operation in [Unary::Tanh, Unary::Erf] {
+            for argument in [-1e21f64, -40.0, 40.0, 1e21] {
+                let error = argument.abs() / 4.0;
+                let bound = propagated(operation, argument, error, unary(operation, argument));
+                assert!(bound.is_some_and(|bound| bound < 1e-8), "{operation:?} {argument}");
+            }
+        }
+    }
 
     #[test]
     fn a_propagated_error_covers_the_function_over_the_argument_s_interval() {
