@@ -57,6 +57,14 @@ __device__ inline void narrow(float value, float* to) { *to = value; }
 __device__ inline void narrow(float value, __nv_bfloat16* to) { *to = __float2bfloat16_rn(value); }
 __device__ inline void narrow(float value, __half* to) { *to = __float2half_rn(value); }
 
+// The nearest value that a T holds: a rounding point between two steps in fp32.
+template <typename T>
+__device__ inline float rounded(float value) {
+    T narrowed;
+    narrow(value, &narrowed);
+    return widen(narrowed);
+}
+
 __device__ inline Pack<4> load_wide(const float* from) {
     const float4 raw = *reinterpret_cast<const float4*>(from);
     return {raw.x, raw.y, raw.z, raw.w};
