@@ -10,6 +10,21 @@ constexpr unsigned kTile = kWarp * kPack;
 constexpr unsigned kSlice = 2 * kTile;
 static_assert(kTile == kThreads, "a thread stages one input of every tile");
 
+// Input `own` of a row, 0 past its end. The fault multiplies the last by 0, which keeps its NaN.
+__device__ static float input(const float* x, unsigned own, unsigned cols) {
+    if constexpr (fault("mask_by_multiplication")) {
+        return x[min(own, cols - 1)] * (own < cols ? 1.0f : 0.0f);
+    }
+    return own < cols ? x[own] : 0.0f;
+}
+
+// A row's weights; in the fault their offset wraps, at 2^16 so that small shapes show it.
+__device__ static const __nv_bfloat16* row_weights(const __nv_bfloat16* w, unsigned row,
+                                                   unsigned cols) {
+    if constexpr (fault("offset_overflow")) return w + static_cast<uint16_t>(row * cols);
+    return row_start(w, row, cols);
+}
+
 // Eight neighbouring products on top of `sum`, first to last.
 __device__ static float add_products(const Pack<kPack>& w, const float* x, float sum) {
 #pragma unroll
@@ -30,14 +45,13 @@ split_k_gemv_slices(const __nv_bfloat16* __restrict__ w, const float* __restrict
     const unsigned row = blockIdx.x * kRowsPerBlock + warp_index();
     const unsigned first = blockIdx.y * kSlice;
     const unsigned end = min(first + kSlice, cols);
-    const __nv_bfloat16* weights = row_start(w, row, cols);
+    const __nv_bfloat16* weights = row_weights(w, row, cols);
     const bool aligned = rows_aligned<kPack>(w, cols);
 
     float sum = 0.0f;
     for (unsigned tile = first; tile < end; tile += kTile) {
         float* inputs = staged[fault("stale_shared") ? 0 : tile / kTile % 2];
-        const unsigned own = tile + threadIdx.x;
-        inputs[threadIdx.x] = own < cols ? x[own] : 0.0f;
+        inputs[threadIdx.x] = input(x, tile + threadIdx.x, cols);
         if constexpr (!fault("missing_barrier")) __syncthreads();
         const unsigned c = tile + lane_index() * kPack;
         if (row < rows && c < end) {
