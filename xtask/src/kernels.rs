@@ -14,7 +14,7 @@ use std::thread;
 use crate::toolchain::{self, EXIT_REQUEST, EXIT_UNAVAILABLE};
 
 /// The suite is built for the oldest architecture served; the driver compiles it for newer ones.
-const OPTIONS: [&str; 4] = ["-arch=compute_80", "-ptx", "-O3", "-std=c++17"];
+pub(crate) const OPTIONS: [&str; 4] = ["-arch=compute_80", "-ptx", "-O3", "-std=c++17"];
 
 /// The folders whose CUDA sources have their PTX beside them.
 const FOLDERS: [&str; 2] = ["kernels/cuda", "examples"];
@@ -176,14 +176,14 @@ fn first_difference(committed: &str, generated: &str) -> Option<String> {
 }
 
 /// The text from its first line that is not a comment: the banner names the compiler's build.
-fn without_banner(ptx: &str) -> &str {
+pub(crate) fn without_banner(ptx: &str) -> &str {
     let banner: usize =
         ptx.split_inclusive('\n').take_while(|line| line.starts_with("//")).map(str::len).sum();
     &ptx[banner..]
 }
 
 /// nvcc preprocesses with the host's C++ compiler, even for PTX.
-fn host_compiler(nvcc: &Path) -> Result<(), String> {
+pub(crate) fn host_compiler(nvcc: &Path) -> Result<(), String> {
     let nothing = if cfg!(windows) { "NUL" } else { "/dev/null" };
     let output = Command::new(nvcc)
         .args(["-E", "-x", "cu", nothing, "-o", nothing])

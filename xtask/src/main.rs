@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod ci;
+mod faults;
 mod kernels;
 mod tidy;
 mod toolchain;
@@ -15,7 +16,8 @@ usage: cargo xtask <command>
   tidy                   check the rules of the code and the invariants of ARCHITECTURE.md
   toolchain [--triton | --all]
                          install the pinned compilers into .toolchain/
-  kernels [--check]      regenerate the suite's PTX, or report where it differs";
+  kernels [--check]      regenerate the suite's PTX, or report where it differs
+  faults [--only TEXT]   build the suite's kernels that are broken on purpose";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::command(rest),
         "toolchain" => toolchain::command(rest),
         "kernels" => kernels::command(rest),
+        "faults" => faults::command(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             ExitCode::SUCCESS

@@ -6,6 +6,7 @@
 //! only subjects and answers with a result; [`run`] takes kernels through gates and decides.
 
 mod bind;
+pub mod fault;
 mod function;
 pub mod gates;
 mod kernel;

@@ -15,7 +15,7 @@ use assay_reference::{
 use crate::subject::Evaluated;
 
 /// The contract of one kernel.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Spec {
     /// The kernel's name, `[a-z0-9_]+`, unique in a run.
     pub name: String,
@@ -59,6 +59,8 @@ pub struct Spec {
     pub control_for: Option<Gate>,
     /// The kernel that the control is a broken copy of.
     pub control_of: Option<String>,
+    /// The kernel whose random inputs this one is judged on, where it is a broken build of it.
+    pub drawn_as: Option<String>,
     /// The device backends that can run it; empty means all.
     pub backends: Vec<String>,
     /// Warp instructions one launch may take, where the default guess is too small.
@@ -106,6 +108,7 @@ impl Spec {
             known: Vec::new(),
             control_for: None,
             control_of: None,
+            drawn_as: None,
             backends: Vec::new(),
             budget: None,
             source: SourcePlace::default(),

@@ -12,6 +12,7 @@
 
 mod case;
 mod exit;
+mod fault;
 mod gate;
 mod number;
 mod outcome;
@@ -19,6 +20,7 @@ mod report;
 
 pub use case::{CaseName, CaseNameError};
 pub use exit::ExitCode;
+pub use fault::{Discrimination, FaultResult, FaultVerdict};
 pub use gate::{Gate, UnknownGate};
 pub use number::Number;
 pub use outcome::Outcome;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CaseName, Gate, Number, Outcome};
+use crate::{CaseName, Discrimination, FaultResult, Gate, Number, Outcome};
 
 /// The schema that this version writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -179,6 +179,12 @@ pub struct Report {
     pub device: DeviceRecord,
     /// The kernels in the order of their manifests.
     pub kernels: Vec<KernelResult>,
+    /// The kernels broken on purpose, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultResult>,
+    /// How far the faults that a bound catches lie from their kernels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub discrimination: Vec<Discrimination>,
     /// The counts.
     pub summary: Summary,
     /// The exit code of the run.

@@ -1,6 +1,7 @@
 //! Records are written and read back unchanged, and other versions' records are handled.
 
 use assay_record::{
+    Discrimination, FaultResult, FaultVerdict, 
     CaseName, CaseNameError, DeviceRecord, Evidence, ExitCode, Gate, GateResult, KernelResult,
     Number, Outcome, ReadError, Report, SCHEMA, Summary,
 };
@@ -57,6 +58,28 @@ fn report() -> Report {
             gates: vec![gate],
             error: None,
             seconds: 0.25,
+        }],
+        faults: vec![FaultResult {
+            fault: "row_sum_f32_tail".to_owned(),
+            of: "row_sum_f32".to_owned(),
+            kind: "dropped-tail".to_owned(),
+            what: "the last columns are left out".to_owned(),
+            gate: Gate::Shapes,
+            verdict: FaultVerdict::Elsewhere,
+            gates: Vec::new(),
+            margin: Some(Number(f64::INFINITY)),
+            close: Some("it is".to_owned()),
+            remark: None,
+            seconds: 0.5,
+        }],
+        discrimination: vec![Discrimination {
+            kernel: "row_sum_f32".to_owned(),
+            fault: "row_sum_f32_tail".to_owned(),
+            gate: Gate::Shapes,
+            correct: Number(0.0),
+            broken: Number(20.0),
+            ratio: Number(f64::INFINITY),
+            close: None,
         }],
         summary: Summary { kernels: 1, ..Summary::default() },
         exit_code: ExitCode::Problems.code(),
@@ -255,4 +278,34 @@ proptest! {
         prop_assert_eq!(again, number);
         prop_assert!(number.0.is_nan() || again.0.to_bits() == bits);
     }
+}
+
+#[test]
+fn a_report_from_before_faults_is_still_read() {
+    let old = changed(|value| {
+        let keys = value.as_object_mut().expect("a report is an object");
+        keys.remove("faults");
+        keys.remove("discrimination");
+    });
+    let report = Report::from_json(&old).expect("an old report is read");
+    assert!(report.faults.is_empty() && report.discrimination.is_empty());
+}
+
+#[test]
+fn a_fault_is_near_its_kernel_below_ten_times_and_a_problem_only_unexplained() {
+    let apart = |ratio: f64, close: Option<&str>| Discrimination {
+        ratio: Number(ratio),
+        close: close.map(str::to_owned),
+        ..report().discrimination.remove(0)
+    };
+    assert!(!apart(10.0, None).is_close() && !apart(f64::INFINITY, None).is_problem());
+    assert!(apart(9.9, None).is_problem() && apart(f64::NAN, None).is_problem());
+    assert!(apart(9.9, Some("why")).is_close() && !apart(9.9, Some("why")).is_problem());
+}
+
+#[test]
+fn only_what_is_caught_by_its_gate_or_cannot_be_told_apart_is_no_problem() {
+    use FaultVerdict::{Caught, Elsewhere, Equivalent, Survived, Unjudged};
+    assert!(!Caught.is_problem() && !Equivalent.is_problem());
+    assert!(Elsewhere.is_problem() && Survived.is_problem() && Unjudged.is_problem());
 }

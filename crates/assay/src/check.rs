@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use assay_contract::run::{GATES, list, replay, run, select, summarize};
+use assay_contract::fault::BuiltFault;
+use assay_contract::run::{GATES, discriminate, list, replay, run, select, summarize};
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, ManifestError, RunOutcome, Silent};
 use assay_device::{DeviceError, DeviceFacts};
-use assay_record::{DeviceRecord, ExitCode, Gate, Outcome, Report, SCHEMA};
+use assay_record::{DeviceRecord, ExitCode, FaultResult, Gate, Outcome, Report, SCHEMA};
 
 use crate::cli::CheckArguments;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::faults;
 use crate::parent::{self, Jobs};
 use crate::progress::Progress;
 use crate::render::{self, View};
@@ -34,7 +36,7 @@ pub(crate) fn check(arguments: &CheckArguments, console: Console) -> Result<Exit
     if suite.errors.iter().any(|error| is_all_that_was_asked_for(error, arguments)) {
         return Ok(broken);
     }
-    check_kernels(&kernels, broken, arguments, console)
+    check_kernels(&suite, broken, arguments, console)
         .map(|exit| exit.worst(broken))
         .map_err(|failure| failure.beside(broken))
 }
@@ -46,25 +48,45 @@ fn is_all_that_was_asked_for(error: &ManifestError, arguments: &CheckArguments) 
 }
 
 fn check_kernels(
-    kernels: &[&dyn Kernel],
-    broken: ExitCode,
+    suite: &Suite,
+    mut broken: ExitCode,
     arguments: &CheckArguments,
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let options = options(arguments)?;
-    refuse_nothing(kernels, &options, arguments)?;
+    let (faults, failures) = faults::load(&suite.faults, &options, arguments)?;
+    for failure in failures {
+        broken = broken.worst(failure.exit);
+        console.message(&failure);
+    }
+    let faults: Vec<&BuiltFault> = faults.iter().collect();
+    let mut kernels = suite.kernels();
+    if arguments.repro.is_some() {
+        // A fault whose case is run again is a kernel like any other.
+        kernels.extend(faults.iter().map(|fault| &fault.kernel as &dyn Kernel));
+    }
+    let kernels = kernels.as_slice();
+    if faults.is_empty() || arguments.repro.is_some() {
+        refuse_nothing(kernels, &options, arguments)?;
+    }
     if arguments.list {
         list_cases(kernels, &options, console);
         return Ok(ExitCode::Holds);
     }
     let facts = open(&arguments.device)?.facts().clone();
     let started = date::now();
-    let outcome = if facts.backend == "cuda" || arguments.isolate {
+    let isolate = facts.backend == "cuda" || arguments.isolate;
+    let outcome = if isolate {
         one_case(parent::run(&Jobs::new(kernels, &options, arguments)?), arguments)?
     } else {
         run_here(kernels, &options, arguments)?
     };
-    let report = report(outcome, broken, (arguments, started, &facts));
+    let faults = match (&arguments.repro, isolate) {
+        (Some(_), _) => Vec::new(),
+        (None, true) => faults::run_isolated(&faults, &options, arguments)?,
+        (None, false) => faults::run_here(&faults, kernels, &options, &arguments.device),
+    };
+    let report = report((outcome, faults), broken, (arguments, started, &facts));
     write(&report, &options.gates, arguments, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
 }
@@ -168,10 +190,13 @@ fn one_case(outcome: RunOutcome, arguments: &CheckArguments) -> Result<RunOutcom
 }
 
 fn report(
-    outcome: RunOutcome,
+    (outcome, faults): (RunOutcome, Vec<FaultResult>),
     broken: ExitCode,
     (arguments, date, facts): (&CheckArguments, String, &DeviceFacts),
 ) -> Report {
+    let kernels: Vec<_> = outcome.kernels.into_iter().map(with_hint).collect();
+    let discrimination = discriminate(&kernels, &faults);
+    let exit = outcome.exit.worst(broken).worst(faults::exit(&faults, &discrimination));
     Report {
         schema: SCHEMA,
         assay_version: VERSION.to_owned(),
@@ -184,9 +209,11 @@ fn report(
             driver: facts.driver.clone(),
             architecture: facts.architecture.clone(),
         },
-        kernels: outcome.kernels.into_iter().map(with_hint).collect(),
+        kernels,
+        faults,
+        discrimination,
         summary: outcome.summary,
-        exit_code: outcome.exit.worst(broken).code(),
+        exit_code: exit.code(),
     }
 }
 
@@ -225,7 +252,13 @@ fn write(
     }
     let device = (arguments.device != "emulator").then_some(arguments.device.as_str());
     let manifests = &arguments.manifest;
-    let view = View { gates, device, manifests, notes: arguments.notes };
+    let faults = arguments.faults.as_deref();
+    let view = View { gates, device, manifests, faults, notes: arguments.notes };
+    if let Some(path) = &arguments.matrix {
+        fs::write(path, render::matrix(report)).map_err(|error| {
+            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
+        })?;
+    }
     console.out(&render::report(report, &view));
     Ok(())
 }

@@ -2,13 +2,15 @@
 
 use std::io::{self, Read as _};
 
-use assay_contract::run::{replay, run_one};
-use assay_contract::{CheckOptions, KernelOutcome, Progress};
+use assay_contract::fault::BuiltFault;
+use assay_contract::run::{compare_fault, judge_fault, replay, run_one};
+use assay_contract::{CheckOptions, Kernel, KernelOutcome, Progress};
 use assay_record::{CaseName, ExitCode};
 
 use crate::check::open;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::faults;
 use crate::protocol::{Message, PROTOCOL, Request};
 use crate::suite::Suite;
 
@@ -34,7 +36,17 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
 
 fn judge(request: &Request) -> Result<KernelOutcome, Failure> {
     let suite = Suite::load(&request.manifests);
-    let kernels = suite.kernels();
+    let fault = match &request.faults {
+        Some(folder) => faults::load_one(&suite.faults, &request.kernel, folder)?,
+        None => None,
+    };
+    let mut kernels = suite.kernels();
+    if let Some(fault) = &fault {
+        if request.repro.is_none() {
+            return judge_one_fault(request, fault, &kernels);
+        }
+        kernels.push(&fault.kernel);
+    }
     let kernel = kernels.iter().find(|kernel| kernel.spec().name == request.kernel);
     let Some(kernel) = kernel else {
         let message = format!("there is no kernel `{}` any more", request.kernel);
@@ -53,6 +65,23 @@ fn judge(request: &Request) -> Result<KernelOutcome, Failure> {
         threads: 1,
     };
     Ok(run_one(*kernel, &kernels, device.as_mut(), &options, &progress))
+}
+
+/// Takes a fault through one gate, or compares it with its kernel.
+fn judge_one_fault(
+    request: &Request,
+    fault: &BuiltFault,
+    kernels: &[&dyn Kernel],
+) -> Result<KernelOutcome, Failure> {
+    let mut device = open(&request.device)?;
+    let gates = vec![request.gate];
+    let options = CheckOptions { gates, seed: request.seed, only: None, threads: 1 };
+    let surroundings = (kernels, &options);
+    if request.compare {
+        let result = compare_fault(fault, surroundings, device.as_mut(), &Telling);
+        return Ok(faults::comparison(fault.name(), result));
+    }
+    Ok(judge_fault(fault, request.gate, surroundings, device.as_mut(), &Telling))
 }
 
 /// Tells the parent of every case.

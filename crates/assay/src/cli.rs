@@ -65,6 +65,12 @@ pub(crate) struct CheckArguments {
     /// Print what each gate could show besides its verdict, and how it made its inputs
     #[arg(long)]
     pub(crate) notes: bool,
+    /// Run the faults too: kernels broken on purpose, whose builds (`cargo xtask faults`) lie there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Write the matrix of faults and gates as Markdown
+    #[arg(long, value_name = "FILE", requires = "faults", conflicts_with_all = ["list", "repro"])]
+    pub(crate) matrix: Option<PathBuf>,
     /// Judge every kernel at every gate in a process of its own, as is always done on a GPU
     #[arg(long)]
     pub(crate) isolate: bool,

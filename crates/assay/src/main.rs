@@ -7,6 +7,7 @@ mod console;
 mod date;
 mod doctor;
 mod failure;
+mod faults;
 mod parent;
 mod progress;
 mod protocol;

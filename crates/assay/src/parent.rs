@@ -31,7 +31,7 @@ pub(crate) struct Jobs {
 }
 
 /// How children are run.
-struct Children {
+pub(crate) struct Children {
     /// The program, which is this one.
     program: PathBuf,
     /// How long one may be silent.
@@ -45,21 +45,8 @@ impl Jobs {
         options: &CheckOptions,
         arguments: &CheckArguments,
     ) -> Result<Jobs, Failure> {
-        let request = |kernel: &str, gate: Gate| Request {
-            protocol: PROTOCOL,
-            device: arguments.device.clone(),
-            manifests: arguments.manifest.clone(),
-            kernel: kernel.to_owned(),
-            gate,
-            seed: options.seed,
-            only: options.only.clone(),
-            repro: arguments.repro.clone(),
-        };
-        let program = std::env::current_exe().map_err(|error| {
-            Failure::new(ExitCode::Internal, "cannot find this program's file").caused_by(&error)
-        })?;
-        let timeout = Duration::from_secs(arguments.timeout.max(1));
-        let children = Children { program, timeout };
+        let request = |kernel: &str, gate: Gate| request(kernel, gate, options, arguments);
+        let children = Children::new(arguments)?;
         if let Some(case) = &arguments.repro {
             let requests = vec![(request(&case.kernel, case.gate), None)];
             return Ok(Jobs { requests, children });
@@ -71,6 +58,38 @@ impl Jobs {
         }
         Ok(Jobs { requests, children })
     }
+}
+
+/// The request to judge one kernel at one gate.
+pub(crate) fn request(
+    kernel: &str,
+    gate: Gate,
+    options: &CheckOptions,
+    arguments: &CheckArguments,
+) -> Request {
+    Request {
+        protocol: PROTOCOL,
+        device: arguments.device.clone(),
+        manifests: arguments.manifest.clone(),
+        kernel: kernel.to_owned(),
+        gate,
+        seed: options.seed,
+        only: options.only.clone(),
+        repro: arguments.repro.clone(),
+        faults: arguments.faults.clone(),
+        compare: false,
+    }
+}
+
+/// Does `work` on as many threads as children may run at a time.
+pub(crate) fn on_each_thread(work: impl Fn() + Sync) {
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    thread::scope(|scope| {
+        for _ in 1..CHILDREN.min(cores) {
+            scope.spawn(&work);
+        }
+        work();
+    });
 }
 
 /// Runs all jobs and puts the gates of each kernel together again.
@@ -89,13 +108,7 @@ pub(crate) fn run(jobs: &Jobs) -> RunOutcome {
             progress.step();
         }
     };
-    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    thread::scope(|scope| {
-        for _ in 1..CHILDREN.min(cores) {
-            scope.spawn(work);
-        }
-        work();
-    });
+    on_each_thread(work);
     progress.finish();
     let outcomes = outcomes
         .into_iter()
@@ -106,7 +119,7 @@ pub(crate) fn run(jobs: &Jobs) -> RunOutcome {
 }
 
 /// Adds one gate's outcome to the kernel's other gates, which come just before it.
-fn merge(mut kernels: Vec<KernelOutcome>, outcome: KernelOutcome) -> Vec<KernelOutcome> {
+pub(crate) fn merge(mut kernels: Vec<KernelOutcome>, outcome: KernelOutcome) -> Vec<KernelOutcome> {
     match kernels.last_mut() {
         Some(kernel) if kernel.result.kernel == outcome.result.kernel => {
             kernel.exit = kernel.exit.worst(outcome.exit);
@@ -133,8 +146,16 @@ enum Death {
 }
 
 impl Children {
+    pub(crate) fn new(arguments: &CheckArguments) -> Result<Children, Failure> {
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::new(ExitCode::Internal, "cannot find this program's file").caused_by(&error)
+        })?;
+        let timeout = Duration::from_secs(arguments.timeout.max(1));
+        Ok(Children { program, timeout })
+    }
+
     /// Runs one child to its end, whatever that is.
-    fn judge(&self, request: &Request, control_for: Option<Gate>) -> KernelOutcome {
+    pub(crate) fn judge(&self, request: &Request, control_for: Option<Gate>) -> KernelOutcome {
         let start = Instant::now();
         let mut at = None;
         match self.converse(request, &mut at) {
@@ -317,6 +338,8 @@ mod tests {
             seed: 1,
             only: None,
             repro: None,
+            faults: None,
+            compare: false,
         }
     }
 

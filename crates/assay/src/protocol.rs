@@ -10,7 +10,7 @@ use assay_record::{CaseName, Gate, KernelResult};
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol; both ends are the same program, unless it was replaced meanwhile.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// One kernel and one gate to judge.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -31,6 +31,10 @@ pub(crate) struct Request {
     pub(crate) only: Option<String>,
     /// The one case to run.
     pub(crate) repro: Option<CaseName>,
+    /// Where the builds of faults lie, if `kernel` may be one.
+    pub(crate) faults: Option<PathBuf>,
+    /// Whether to compare a fault with its kernel in place of judging it.
+    pub(crate) compare: bool,
 }
 
 /// What the child says.

@@ -1,14 +1,17 @@
 //! A report as text: a table of kernels, a table of controls, every problem, and the summary.
 
+mod faults;
+mod matrix;
 mod notes;
 mod problems;
 mod summary;
 mod tables;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assay_record::{Gate, Report};
 
+pub(crate) use matrix::matrix;
 use summary::summary_line;
 
 /// What a report does not hold, and its reader needs.
@@ -20,6 +23,8 @@ pub(crate) struct View<'a> {
     pub(crate) device: Option<&'a str>,
     /// The manifests that were given.
     pub(crate) manifests: &'a [PathBuf],
+    /// The folder of the faults' builds, where faults were asked for.
+    pub(crate) faults: Option<&'a Path>,
     /// Whether every note is shown.
     pub(crate) notes: bool,
 }
@@ -30,7 +35,10 @@ pub(crate) fn report(report: &Report, view: &View<'_>) -> String {
         heading(report),
         tables::kernels(report, view.gates),
         tables::controls(report),
+        faults::faults(report, view),
+        faults::discrimination(report, view),
         problems::problems(report, view),
+        faults::problems(report, view),
         if view.notes { notes::all(report) } else { notes::count(report) },
         summary_line(report, view.gates),
     ];

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use assay_contract::Kernel;
+use assay_contract::fault::Fault;
 use assay_contract::manifest::{
     EmbeddedFiles, Manifest, ManifestError, ManifestKernel, load_manifest, parse_manifest,
 };
@@ -18,13 +19,15 @@ const CONTROLS: &str = "controls.toml";
 /// The kernels that can be run, and what is wrong with those that cannot.
 pub(crate) struct Suite {
     kernels: Vec<ManifestKernel>,
+    /// The kernels broken on purpose, of which nothing is built in but what they are.
+    pub(crate) faults: Vec<Fault>,
     pub(crate) errors: Vec<ManifestError>,
 }
 
 impl Suite {
     /// The built-in kernels, or those of the manifests if there are any, and the built-in controls.
     pub(crate) fn load(manifests: &[PathBuf]) -> Suite {
-        let mut suite = Suite { kernels: Vec::new(), errors: Vec::new() };
+        let mut suite = Suite { kernels: Vec::new(), faults: Vec::new(), errors: Vec::new() };
         let mut places = BTreeMap::new();
         let own: Vec<Manifest> = if manifests.is_empty() {
             built_in().map(embedded).collect()
@@ -34,6 +37,8 @@ impl Suite {
         for manifest in own.into_iter().chain([embedded(CONTROLS)]) {
             suite.add(manifest, &mut places);
         }
+        // A kernel that is no longer there has no faults either.
+        suite.faults.retain(|fault| places.contains_key(&fault.of));
         suite
     }
 
@@ -46,6 +51,15 @@ impl Suite {
             } else {
                 places.insert(name, place);
                 self.kernels.push(kernel);
+            }
+        }
+        for fault in manifest.faults {
+            let (name, place) = (fault.spec.name.clone(), fault.spec.source.clone());
+            if let Some(first) = places.get(&name) {
+                self.errors.push(twice(&name, place, first));
+            } else {
+                places.insert(name, place);
+                self.faults.push(fault);
             }
         }
     }

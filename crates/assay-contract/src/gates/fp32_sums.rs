@@ -36,6 +36,9 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
     let mut gate = Running { tally, setting, proof, shape_failed: false, stopped: false };
     for dims in envelope::summing(subject.spec(), &gate.setting.summed) {
         gate.shape(subject, context, &dims);
+        if context.has_enough(&gate.tally) {
+            break;
+        }
     }
     gate.add_notes();
     gate.tally.finish()
@@ -130,7 +133,8 @@ impl Running {
                 if prepared.is_some() { "prepared".to_owned() } else { recipe.name() };
             let name = format!("{}-{recipe_name}", reduction.name);
             let (case, random) = case(subject, context, (Gate::Fp32Sums, dims), &name);
-            if self.stopped || self.shape_failed || !context.wants(&case) {
+            let left = self.shape_failed && context.leaves_failed_shapes();
+            if self.stopped || left || !context.wants(&case) {
                 all_ran = false;
                 continue;
             }

@@ -60,10 +60,26 @@ impl Filter<'_> {
     }
 }
 
+/// How many of its cases a gate runs once one has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// None: that the gate fails is all that is asked.
+    FirstFailure,
+    /// Those of the other shapes, which show how far it reaches.
+    #[default]
+    EachShape,
+    /// All: the worst margin of the whole gate is asked.
+    Whole,
+}
+
 /// What a gate is told beside the subject.
 pub struct GateContext<'a> {
     /// The seed every random choice of the run comes from.
     pub seed: u64,
+    /// What happens after a failing case.
+    effort: Effort,
+    /// The kernel whose inputs are drawn, where it is not the one judged.
+    drawn_as: Option<&'a str>,
     filter: Filter<'a>,
     on_case: &'a (dyn Fn(&CaseName) + Sync),
     listing: Option<RefCell<Vec<CaseName>>>,
@@ -72,7 +88,8 @@ pub struct GateContext<'a> {
 impl<'a> GateContext<'a> {
     /// A context for every case, telling `on_case` of each before it runs.
     pub fn new(seed: u64, on_case: &'a (dyn Fn(&CaseName) + Sync)) -> GateContext<'a> {
-        GateContext { seed, filter: Filter::All, on_case, listing: None }
+        let (effort, drawn_as, filter) = (Effort::default(), None, Filter::All);
+        GateContext { seed, effort, drawn_as, filter, on_case, listing: None }
     }
 
     /// Keeps only some cases.
@@ -80,6 +97,30 @@ impl<'a> GateContext<'a> {
     pub fn only(mut self, filter: Filter<'a>) -> GateContext<'a> {
         self.filter = filter;
         self
+    }
+
+    /// Says how many cases run once one has failed.
+    #[must_use]
+    pub fn effort(mut self, effort: Effort) -> GateContext<'a> {
+        self.effort = effort;
+        self
+    }
+
+    /// Draws the inputs that the kernel called `name` gets; its own where there is none.
+    #[must_use]
+    pub fn drawn_as(mut self, name: Option<&'a str>) -> GateContext<'a> {
+        self.drawn_as = name;
+        self
+    }
+
+    /// True if a shape is left at its first failing case.
+    pub fn leaves_failed_shapes(&self) -> bool {
+        self.effort != Effort::Whole
+    }
+
+    /// True if what was found is all that was asked, so that no further shape is visited.
+    pub fn has_enough(&self, tally: &Tally) -> bool {
+        self.effort == Effort::FirstFailure && tally.failed()
     }
 
     /// True if the context leaves some cases out, so that nothing follows from their absence.
@@ -91,7 +132,7 @@ impl<'a> GateContext<'a> {
     /// [`GateContext::listed`].
     pub fn listing(seed: u64) -> GateContext<'static> {
         let listing = Some(RefCell::new(Vec::new()));
-        GateContext { seed, filter: Filter::All, on_case: &|_| (), listing }
+        GateContext { listing, ..GateContext::new(seed, &|_| ()) }
     }
 
     /// The names of all cases that were asked for.
@@ -129,7 +170,11 @@ impl<'a> GateContext<'a> {
     /// Random numbers that depend on the case's seed, kernel, gate, shape and fill, and on no
     /// other case; the schedule is left out, so that all schedules of a shape see equal inputs.
     pub fn random(&self, case: &CaseName) -> SplitMix64 {
-        let label = CaseName { schedule: String::new(), ..case.clone() }.to_string();
+        let mut case = CaseName { schedule: String::new(), ..case.clone() };
+        if let Some(name) = self.drawn_as {
+            name.clone_into(&mut case.kernel);
+        }
+        let label = case.to_string();
         SplitMix64::new(case.seed).fork(&label)
     }
 }

@@ -26,6 +26,9 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
     let mut tally = Tally::new(Gate::Repeat);
     let mut order = OrderProof::default();
     for dims in shapes(subject.spec()) {
+        if context.has_enough(&tally) {
+            break;
+        }
         for fill in fills(subject.spec(), &dims).unwrap_or_else(|_| vec![Fill::Plain]) {
             let case = case(subject.spec(), context, &dims, fill);
             if !context.wants(&case) {

@@ -37,6 +37,9 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
     gate.styles = gate.usable_styles(subject, context);
     for dims in shapes {
         gate.shape(subject, context, &dims);
+        if context.has_enough(&gate.tally) {
+            break;
+        }
     }
     gate.tally.finish()
 }
@@ -112,7 +115,8 @@ impl Running {
 
     /// True if the case is to run.
     fn wants(&mut self, context: &GateContext<'_>, case: &CaseName) -> bool {
-        let wanted = !self.stopped && !self.shape_failed && context.wants(case);
+        let left = self.shape_failed && context.leaves_failed_shapes();
+        let wanted = !self.stopped && !left && context.wants(case);
         if wanted {
             self.tally.count();
         }

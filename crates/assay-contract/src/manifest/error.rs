@@ -74,6 +74,12 @@ impl ManifestError {
         self
     }
 
+    /// An error in the entry of a fault, which is no kernel that was asked for.
+    pub(super) fn of_fault(mut self, fault: &str) -> ManifestError {
+        self.message = format!("fault `{fault}`: {}", self.message);
+        self
+    }
+
     pub(super) fn of_kernel(mut self, kernel: &str) -> ManifestError {
         self.kernel = Some(kernel.to_owned());
         self

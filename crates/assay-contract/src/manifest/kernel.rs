@@ -90,20 +90,14 @@ fn read_dims(table: &Table<'_>) -> Result<BTreeMap<String, DimSpec>, ManifestErr
 fn read_dim(entry: &Entry<'_>) -> Result<DimSpec, ManifestError> {
     let table = entry.table(&DIM_KEYS)?;
     let positive = |key: &str| table.get(key).map(|entry| positive(&entry)).transpose();
-    let served = table.need("served")?;
     let step = positive("step")?.unwrap_or(1);
-    let dim = DimSpec {
-        served: served.list()?.iter().map(Entry::integer).collect::<Result<_, _>>()?,
+    let mut dim = DimSpec {
+        served: Vec::new(),
         tile: positive("tile")?,
         step,
         least: positive("least")?.unwrap_or(step),
     };
-    if dim.served.is_empty() {
-        return Err(served.error(format!("`{}` is empty", served.path)));
-    }
-    for (size, at) in dim.served.iter().zip(served.list()?) {
-        check_size(&dim, *size, &at)?;
-    }
+    dim.served = read_served(&table.need("served")?, &dim)?;
     for (key, size) in [("tile", dim.tile), ("least", Some(dim.least))] {
         if let (Some(at), Some(size)) = (table.get(key), size)
             && size % dim.step != 0
@@ -112,6 +106,19 @@ fn read_dim(entry: &Entry<'_>) -> Result<DimSpec, ManifestError> {
         }
     }
     Ok(dim)
+}
+
+/// The sizes that a dim is served at.
+pub(super) fn read_served(entry: &Entry<'_>, dim: &DimSpec) -> Result<Vec<i64>, ManifestError> {
+    let entries = entry.list()?;
+    if entries.is_empty() {
+        return Err(entry.error(format!("`{}` is empty", entry.path)));
+    }
+    let sizes: Vec<i64> = entries.iter().map(Entry::integer).collect::<Result<_, _>>()?;
+    for (size, at) in sizes.iter().zip(&entries) {
+        check_size(dim, *size, at)?;
+    }
+    Ok(sizes)
 }
 
 fn positive(entry: &Entry<'_>) -> Result<i64, ManifestError> {
@@ -136,7 +143,8 @@ fn check_size(dim: &DimSpec, size: i64, at: &Entry<'_>) -> Result<(), ManifestEr
     Ok(())
 }
 
-fn read_cases(entry: &Entry<'_>, spec: &Spec) -> Result<Vec<Dims>, ManifestError> {
+/// The shapes that a kernel is called at, where only some combinations are.
+pub(super) fn read_cases(entry: &Entry<'_>, spec: &Spec) -> Result<Vec<Dims>, ManifestError> {
     let names: Vec<&str> = spec.dims.keys().map(String::as_str).collect();
     let mut cases = Vec::new();
     for entry in entry.list()? {

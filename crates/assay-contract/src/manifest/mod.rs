@@ -7,6 +7,7 @@ mod arguments;
 mod check;
 mod contract;
 mod error;
+mod fault;
 mod files;
 mod formula;
 mod kernel;
@@ -22,6 +23,7 @@ use toml::de::DeTable;
 pub use error::ManifestError;
 pub use files::{DiskFiles, EmbeddedFiles, Files};
 
+use crate::fault::Fault;
 use crate::kernel::Kernel;
 use crate::spec::{ModuleRef, SourcePlace, Spec};
 use error::Source;
@@ -30,7 +32,7 @@ use reader::Table;
 /// The version of the manifest format that this build reads.
 pub const SCHEMA: i64 = 1;
 
-const KEYS: [&str; 3] = ["schema", "module", "kernel"];
+const KEYS: [&str; 4] = ["schema", "module", "kernel", "fault"];
 
 /// A kernel registered by a manifest: everything it does follows from its spec.
 #[derive(Debug)]
@@ -61,6 +63,8 @@ impl Kernel for ManifestKernel {
 pub struct Manifest {
     /// The kernels that can be run, in the order written.
     pub kernels: Vec<ManifestKernel>,
+    /// The kernels broken on purpose, in the order written.
+    pub faults: Vec<Fault>,
     /// What is wrong with the others, in the order written.
     pub errors: Vec<ManifestError>,
 }
@@ -73,7 +77,7 @@ pub fn load_manifest(path: &Path) -> Manifest {
             let folder = path.parent().unwrap_or(Path::new(""));
             parse_manifest(&file, &text, &DiskFiles::new(folder))
         }
-        Err(error) => Manifest { kernels: Vec::new(), errors: vec![unreadable(file, &error)] },
+        Err(error) => Manifest { errors: vec![unreadable(file, &error)], ..Manifest::default() },
     }
 }
 
@@ -115,9 +119,21 @@ fn read_root(root: &Table<'_>, files: &dyn Files, manifest: &mut Manifest) {
             Err(error) => manifest.errors.push(error.of_kernel(name)),
         }
     }
+    read_faults(root, manifest);
     let reported: Vec<SourcePlace> = manifest.errors.iter().map(|e| e.place.clone()).collect();
     let unused = modules.into_values().filter_map(Result::err);
     manifest.errors.extend(unused.filter(|error| !reported.contains(&error.place)));
+}
+
+/// Faults are read after all kernels, since they may stand before their kernel.
+fn read_faults(root: &Table<'_>, manifest: &mut Manifest) {
+    let around = fault::Around { root, kernels: &manifest.kernels };
+    for (name, span, entry) in root.get("fault").map(|e| children(&e)).unwrap_or_default() {
+        match fault::read_fault((name, &span), &entry, &around) {
+            Ok(faults) => manifest.faults.extend(faults),
+            Err(error) => manifest.errors.push(error.of_fault(name)),
+        }
+    }
 }
 
 fn check_root(root: &Table<'_>) -> Result<(), ManifestError> {
@@ -128,7 +144,7 @@ fn check_root(root: &Table<'_>) -> Result<(), ManifestError> {
         let message = format!("schema {version} is unknown; this build reads schema {SCHEMA}");
         return Err(schema.error(message).hint("a newer Assay may read it"));
     }
-    for section in ["module", "kernel"] {
+    for section in ["module", "kernel", "fault"] {
         if let Some(entry) = root.get(section) {
             entry.any_table()?;
         }

@@ -2,7 +2,9 @@
 //! workers, into one result per kernel, one summary and one exit code.
 
 mod assemble;
+mod faults;
 mod select;
+mod shared;
 mod unit;
 
 use std::sync::Mutex;
@@ -11,11 +13,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use assay_device::{Device, DeviceError};
 use assay_record::{CaseName, ExitCode, Gate, GateResult, KernelResult, Summary};
 
-use crate::gates::Filter;
+use crate::gates::{Effort, Filter};
 use crate::kernel::Kernel;
 use crate::subject::RunError;
 
 pub use assemble::summarize;
+pub use faults::{
+    compare_fault, conclude, discriminate, fault_gates, is_uncaught, judge_fault, run_faults,
+    selects_fault,
+};
+pub(crate) use select::gate_without_cases;
 pub use select::{Listed, Selection, list, select};
 
 use assemble::assemble;
@@ -172,7 +179,7 @@ pub fn run_one(
     let mut results: Vec<UnitResult> = Vec::new();
     for gate in select::gates_of(kernel.spec(), &options.gates) {
         let lost = results.iter().find(|result| result.lost_device).map(|result| result.gate);
-        let unit = Unit { index: 0, kernel, gate, filter };
+        let unit = Unit { index: 0, kernel, gate, filter, effort: Effort::default() };
         results.push(match lost {
             Some(earlier) => unit.not_run(&format!("the device was lost in gate {earlier}")),
             None => unit.run(device, (kernels, options.seed, progress)),
@@ -194,7 +201,8 @@ pub fn replay(
     let kernel = kernels.iter().find(|kernel| kernel.spec().name == case.kernel);
     let kernel = kernel
         .ok_or_else(|| RunError::request(format!("no kernel is called `{}`", case.kernel)))?;
-    let unit = Unit { index: 0, kernel: *kernel, gate: case.gate, filter: Filter::Exactly(case) };
+    let (filter, effort) = (Filter::Exactly(case), Effort::default());
+    let unit = Unit { index: 0, kernel: *kernel, gate: case.gate, filter, effort };
     let result = unit.run(device, (kernels, case.seed, progress));
     Ok(assemble(kernel.spec(), vec![result]))
 }

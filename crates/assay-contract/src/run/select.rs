@@ -1,10 +1,10 @@
 //! Which kernels, gates and cases a run has, without running any.
 
-use assay_record::{CaseName, Gate};
+use assay_record::{CaseName, Gate, GateResult};
 
 use super::unit::Unit;
 use super::{CheckOptions, GATES};
-use crate::gates::{Filter, GateContext, check};
+use crate::gates::{Effort, Filter, GateContext, check};
 use crate::kernel::Kernel;
 use crate::spec::Spec;
 use crate::subject::{RunError, RunRequest, RunResult, Subject};
@@ -48,6 +48,7 @@ impl<'a> Selection<'a> {
             kernel: chosen.kernel,
             gate: *gate,
             filter: chosen.filter,
+            effort: Effort::default(),
         };
         let chosen = self.kernels.iter().filter(|chosen| runs(chosen.index));
         chosen.flat_map(|chosen| chosen.gates.iter().map(move |gate| unit(chosen, gate))).collect()
@@ -125,18 +126,23 @@ fn cases(kernel: &dyn Kernel, gate: Gate, (seed, filter): (u64, Filter<'_>)) -> 
         return Vec::new();
     }
     let context = GateContext::listing(seed);
-    check(gate, &mut Unbound { kernel }, &context);
+    check(gate, &mut Unbound { spec: kernel.spec() }, &context);
     context.listed().into_iter().filter(|case| filter.keeps(case)).collect()
+}
+
+/// What a gate says of a kernel before any case has run: whether it asks anything of it.
+pub(crate) fn gate_without_cases(gate: Gate, spec: &Spec) -> GateResult {
+    check(gate, &mut Unbound { spec }, &GateContext::listing(0))
 }
 
 /// A kernel that is only asked what it would run.
 struct Unbound<'a> {
-    kernel: &'a dyn Kernel,
+    spec: &'a Spec,
 }
 
 impl Subject for Unbound<'_> {
     fn spec(&self) -> &Spec {
-        self.kernel.spec()
+        self.spec
     }
 
     fn run(&mut self, _request: &RunRequest<'_>) -> Result<RunResult, RunError> {

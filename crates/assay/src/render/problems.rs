@@ -8,6 +8,11 @@ use super::View;
 
 /// The command that runs a case again.
 fn command(evidence: &Evidence, view: &View<'_>) -> String {
+    format!("{} --repro {}", base_command(view), quoted(&evidence.case.to_string()))
+}
+
+/// The command that checks what was checked, up to what selects a part of it.
+pub(super) fn base_command(view: &View<'_>) -> String {
     let mut command = "assay check".to_owned();
     if let Some(device) = view.device {
         let _ = write!(command, " --device {device}");
@@ -15,12 +20,14 @@ fn command(evidence: &Evidence, view: &View<'_>) -> String {
     for manifest in view.manifests {
         let _ = write!(command, " --manifest {}", quoted(&manifest.to_string_lossy()));
     }
-    let _ = write!(command, " --repro {}", quoted(&evidence.case.to_string()));
+    if let Some(folder) = view.faults {
+        let _ = write!(command, " --faults {}", quoted(&folder.to_string_lossy()));
+    }
     command
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=,:+@%".contains(c);
     if word.chars().all(plain) {
         word.to_owned()
@@ -105,6 +112,6 @@ fn numbers(finding: &Evidence) -> Option<String> {
 }
 
 /// A text of several lines, indented as the block that it stands in.
-fn indented(text: &str) -> String {
+pub(super) fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n  ")
 }

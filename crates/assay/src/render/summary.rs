@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use assay_record::{Gate, Report};
+use assay_record::{FaultVerdict, Gate, Report};
 
 /// The summary of a run, as the last line of its output.
 pub(super) fn summary_line(report: &Report, gates: &[Gate]) -> String {
@@ -29,7 +29,29 @@ pub(super) fn summary_line(report: &Report, gates: &[Gate]) -> String {
     if summary.skipped > 0 {
         let _ = write!(line, ", {} skipped", summary.skipped);
     }
+    if !report.faults.is_empty() {
+        let _ = write!(line, ", {}", faults(report));
+    }
     line
+}
+
+/// How many faults were caught, and what became of the others.
+fn faults(report: &Report) -> String {
+    let count = |verdict| report.faults.iter().filter(|fault| fault.verdict == verdict).count();
+    let mut text =
+        format!("{} of {} faults caught", count(FaultVerdict::Caught), report.faults.len());
+    let others = [
+        (FaultVerdict::Equivalent, "equivalent"),
+        (FaultVerdict::Elsewhere, "by the wrong gate"),
+        (FaultVerdict::Survived, "survived"),
+        (FaultVerdict::Unjudged, "unjudged"),
+    ];
+    for (verdict, word) in others {
+        if count(verdict) > 0 {
+            let _ = write!(text, " ({} {word})", count(verdict));
+        }
+    }
+    text
 }
 
 /// The device as its line names it: the emulator by itself, a GPU by its name.

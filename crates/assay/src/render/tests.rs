@@ -14,6 +14,7 @@ const VIEW: View<'static> = View {
     gates: &[Gate::NonFinite, Gate::Repeat, Gate::Shapes, Gate::Fp32Sums],
     device: None,
     manifests: &[],
+    faults: None,
     notes: false,
 };
 
@@ -59,6 +60,8 @@ fn whole(kernels: Vec<KernelResult>, summary: Summary) -> Report {
             architecture: "sm_80".to_owned(),
         },
         kernels,
+        faults: Vec::new(),
+        discrimination: Vec::new(),
         summary,
         exit_code: 0,
     }
