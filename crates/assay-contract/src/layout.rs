@@ -104,17 +104,26 @@ impl Layout {
 
     /// The bits of a dense element.
     pub(crate) fn bits(&self, dense: &[u8], element: usize) -> u64 {
-        if self.format.bits() == 4 {
-            return u64::from(dense[element / 2] >> (4 * (element % 2)) & 15);
+        if self.format.is_packed() {
+            return self.packed_bits(dense, element);
         }
         let width = self.format.storage_bytes(1);
         let bytes = &dense[element * width..(element + 1) * width];
         bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
     }
 
-    /// The element that a dense byte belongs to.
+    /// The bits of an element that shares its bytes; it reaches into two bytes at most.
+    fn packed_bits(&self, dense: &[u8], element: usize) -> u64 {
+        let bits = self.format.bits() as usize;
+        let (byte, shift) = (element * bits / 8, element * bits % 8);
+        let high = dense.get(byte + 1).copied().unwrap_or(0);
+        let pair = u64::from(u16::from_le_bytes([dense[byte], high]));
+        pair >> shift & ((1 << bits) - 1)
+    }
+
+    /// The element that a dense byte belongs to; the first of several that share it.
     pub(crate) fn element_of_byte(&self, byte: usize) -> usize {
-        if self.format.bits() == 4 { byte * 2 } else { byte / self.format.storage_bytes(1) }
+        byte * 8 / self.format.bits() as usize
     }
 
     /// The place of a dense element, in elements from the buffer's start.
@@ -215,6 +224,16 @@ mod tests {
         let tensor = layout(Format::E2m1, &[3], None);
         assert_eq!(tensor.bytes, 2);
         assert_eq!(tensor.bits(&[0x21, 0x03], 1), 2);
+        assert_eq!(tensor.element_of_byte(1), 2);
+    }
+
+    #[test]
+    fn an_element_of_three_bits_is_read_across_a_byte() {
+        let tensor = layout(Format::U3, &[8], None);
+        let dense = Format::U3.encode_slice(&[0.0, 1.0, 6.0, 3.0, 4.0, 5.0, 2.0, 7.0]);
+        assert_eq!((tensor.bytes, dense.len()), (3, 3));
+        let codes: Vec<u64> = (0..8).map(|element| tensor.bits(&dense, element)).collect();
+        assert_eq!(codes, [0, 1, 6, 3, 4, 5, 2, 7]);
         assert_eq!(tensor.element_of_byte(1), 2);
     }
 

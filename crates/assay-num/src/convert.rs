@@ -270,6 +270,7 @@ fn encode_integer(integer: Integer, value: f64, rounding: Rounding) -> u64 {
     let mask = u64::MAX >> (64 - integer.bits);
     // `as` saturates and maps NaN to 0, as PTX `cvt` does.
     let bits = match (integer.bits, integer.signed) {
+        (..8, _) => u64::from(whole as u8).min(mask),
         (8, true) => (whole as i8) as u64,
         (8, false) => (whole as u8) as u64,
         (16, true) => (whole as i16) as u64,

@@ -8,6 +8,9 @@ use crate::power_of_two;
 ///
 /// `f64` to `e5m2` follow IEEE 754 and OCP 8-bit floating point (OFP8); `e2m1` and `e8m0` follow
 /// the OCP microscaling (MX) specification. Integers are two's complement.
+///
+/// Formats below a byte are packed: a buffer is one stream of bits, the least significant bit of
+/// the first byte first, and element i takes the bits from `i * bits` on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Format {
     /// IEEE 754 binary64.
@@ -28,6 +31,16 @@ pub enum Format {
     E2m1,
     /// MX scales: powers of two from 2^-127 to 2^127 and one NaN; no sign, no zero.
     E8m0,
+    /// 2-bit unsigned code, four to a byte.
+    U2,
+    /// 3-bit unsigned code, eight to three bytes.
+    U3,
+    /// 4-bit unsigned code, two to a byte.
+    U4,
+    /// 5-bit unsigned code, eight to five bytes.
+    U5,
+    /// 6-bit unsigned code, four to three bytes.
+    U6,
     /// 8-bit signed integer.
     I8,
     /// 8-bit unsigned integer.
@@ -136,7 +149,7 @@ const E8M0: Layout = Layout { signed: false, ..Layout::new(8, 0, Top::OneNan) };
 
 impl Format {
     /// Every format, floats first.
-    pub const ALL: [Format; 17] = [
+    pub const ALL: [Format; 22] = [
         Format::F64,
         Format::F32,
         Format::Tf32,
@@ -146,6 +159,11 @@ impl Format {
         Format::E5m2,
         Format::E2m1,
         Format::E8m0,
+        Format::U2,
+        Format::U3,
+        Format::U4,
+        Format::U5,
+        Format::U6,
         Format::I8,
         Format::U8,
         Format::I16,
@@ -169,6 +187,11 @@ impl Format {
             Format::E5m2 => "e5m2",
             Format::E2m1 => "e2m1",
             Format::E8m0 => "e8m0",
+            Format::U2 => "u2",
+            Format::U3 => "u3",
+            Format::U4 => "u4",
+            Format::U5 => "u5",
+            Format::U6 => "u6",
             Format::I8 => "i8",
             Format::U8 => "u8",
             Format::I16 => "i16",
@@ -203,6 +226,11 @@ impl Format {
 
     pub(crate) const fn integer(self) -> Integer {
         let (bits, signed) = match self {
+            Format::U2 => (2, false),
+            Format::U3 => (3, false),
+            Format::U4 => (4, false),
+            Format::U5 => (5, false),
+            Format::U6 => (6, false),
             Format::I8 => (8, true),
             Format::U8 => (8, false),
             Format::I16 => (16, true),
@@ -215,8 +243,7 @@ impl Format {
         Integer { bits, signed }
     }
 
-    /// Bits that one value takes in memory: 32 for `tf32`, 4 for `e2m1` (two per byte, low half
-    /// first).
+    /// Bits that one value takes in memory: 32 for `tf32`, fewer than 8 for packed formats.
     #[must_use]
     pub fn bits(self) -> u32 {
         match self.layout() {
@@ -228,13 +255,21 @@ impl Format {
         }
     }
 
-    /// Bytes that `count` values take in memory; an odd count of `e2m1` is rounded up.
+    /// Bytes that `count` values take in memory; a last byte that packed values fill in part counts
+    /// whole.
     #[must_use]
     pub fn storage_bytes(self, count: usize) -> usize {
-        match self.bits() {
-            4 => count.div_ceil(2),
-            bits => count * (bits as usize / 8),
+        match self.bits() as usize {
+            // Counted in groups of eight, so that no count that memory holds overflows.
+            bits @ ..8 => count / 8 * bits + (count % 8 * bits).div_ceil(8),
+            bits => count * (bits / 8),
         }
+    }
+
+    /// True if elements share bytes: the formats of fewer than 8 bits.
+    #[must_use]
+    pub fn is_packed(self) -> bool {
+        self.bits() < 8
     }
 
     /// Whether the format is a floating-point format.

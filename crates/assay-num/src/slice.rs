@@ -3,8 +3,8 @@
 use crate::{Format, Overflow, Rounding};
 
 impl Format {
-    /// The values of a tensor's bytes, in order. Bytes past the last whole value are ignored; each
-    /// byte of `e2m1` gives two values, the low half first.
+    /// The values of a tensor's bytes, in order. Bytes past the last whole value are ignored; packed
+    /// formats give as many values as the bytes have room for.
     #[must_use]
     pub fn decode_slice(self, bytes: &[u8]) -> Vec<f64> {
         match self {
@@ -19,11 +19,11 @@ impl Format {
                 let table = self.table();
                 bytes.iter().map(|&byte| table[usize::from(byte)]).collect()
             }
-            Format::E2m1 => {
-                let table = self.table();
-                let halves = |&byte: &u8| [byte & 15, byte >> 4];
-                bytes.iter().flat_map(halves).map(|half| table[usize::from(half)]).collect()
-            }
+            Format::U2 => unpacked::<2, 1, 4>(self, bytes),
+            Format::U3 => unpacked::<3, 3, 8>(self, bytes),
+            Format::E2m1 | Format::U4 => unpacked::<4, 1, 2>(self, bytes),
+            Format::U5 => unpacked::<5, 5, 8>(self, bytes),
+            Format::U6 => unpacked::<6, 3, 4>(self, bytes),
             Format::I8 => bytes.iter().map(|&byte| f64::from(byte as i8)).collect(),
             Format::U8 => bytes.iter().map(|&byte| f64::from(byte)).collect(),
             Format::I16 => words(bytes, |word| f64::from(i16::from_le_bytes(word))),
@@ -36,7 +36,7 @@ impl Format {
     }
 
     /// The bytes of a tensor of these values, each rounded to nearest even with overflow to
-    /// infinity. An odd count of `e2m1` is padded with a zero half.
+    /// infinity. A last byte that packed values do not fill is padded with zero bits.
     #[must_use]
     pub fn encode_slice(self, values: &[f64]) -> Vec<u8> {
         match self {
@@ -48,13 +48,11 @@ impl Format {
             Format::F16 => {
                 bytes_of(values, |value| nearest_short::<10, 5>(self, value).to_le_bytes())
             }
-            Format::E2m1 => values
-                .chunks(2)
-                .map(|pair| {
-                    let high = pair.get(1).map_or(0, |&value| nearest(self, value));
-                    (nearest(self, pair[0]) | high << 4) as u8
-                })
-                .collect(),
+            Format::U2 => packed::<2, 1, 4>(self, values),
+            Format::U3 => packed::<3, 3, 8>(self, values),
+            Format::E2m1 | Format::U4 => packed::<4, 1, 2>(self, values),
+            Format::U5 => packed::<5, 5, 8>(self, values),
+            Format::U6 => packed::<6, 3, 4>(self, values),
             _ => match self.bits() {
                 8 => bytes_of(values, |value| [nearest(self, value) as u8]),
                 16 => bytes_of(values, |value| (nearest(self, value) as u16).to_le_bytes()),
@@ -68,6 +66,41 @@ impl Format {
     fn table(self) -> [f64; 256] {
         std::array::from_fn(|bits| self.decode(bits as u64))
     }
+}
+
+/// The values of a stream of elements of `BITS` bits, of which `PER_GROUP` fill `BYTES` bytes.
+fn unpacked<const BITS: usize, const BYTES: usize, const PER_GROUP: usize>(
+    format: Format,
+    bytes: &[u8],
+) -> Vec<f64> {
+    let table = format.table();
+    let mut values = Vec::with_capacity(bytes.len() * 8 / BITS);
+    let (groups, rest) = bytes.as_chunks::<BYTES>();
+    let stream = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |all, b| all << 8 | u64::from(*b));
+    let element =
+        |stream: u64, at: usize| table[(stream >> (at * BITS)) as usize & ((1 << BITS) - 1)];
+    for group in groups {
+        let stream = stream(group);
+        values.extend((0..PER_GROUP).map(|at| element(stream, at)));
+    }
+    let last = stream(rest);
+    values.extend((0..rest.len() * 8 / BITS).map(|at| element(last, at)));
+    values
+}
+
+/// The stream of elements of `BITS` bits, of which `PER_GROUP` fill `BYTES` bytes.
+fn packed<const BITS: usize, const BYTES: usize, const PER_GROUP: usize>(
+    format: Format,
+    values: &[f64],
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(format.storage_bytes(values.len()) + BYTES);
+    for group in values.chunks(PER_GROUP) {
+        let join = |stream: u64, value: &f64| stream << BITS | nearest(format, *value);
+        let stream = group.iter().rev().fold(0, join);
+        bytes.extend_from_slice(&stream.to_le_bytes()[..BYTES]);
+    }
+    bytes.truncate(format.storage_bytes(values.len()));
+    bytes
 }
 
 fn nearest(format: Format, value: f64) -> u64 {

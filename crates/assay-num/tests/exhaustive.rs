@@ -2,8 +2,20 @@
 
 use assay_num::{Class, Format, Overflow, Rounding};
 
-const SMALL: [Format; 7] =
-    [Format::F16, Format::Bf16, Format::E4m3, Format::E5m2, Format::E2m1, Format::E8m0, Format::I8];
+const SMALL: [Format; 12] = [
+    Format::F16,
+    Format::Bf16,
+    Format::E4m3,
+    Format::E5m2,
+    Format::E2m1,
+    Format::E8m0,
+    Format::I8,
+    Format::U2,
+    Format::U3,
+    Format::U4,
+    Format::U5,
+    Format::U6,
+];
 
 const ROUNDINGS: [Rounding; 4] =
     [Rounding::NearestEven, Rounding::TowardZero, Rounding::Up, Rounding::Down];
@@ -19,6 +31,7 @@ fn independent_value(format: Format, bits: u64) -> f64 {
         Format::E8m0 if bits == 255 => f64::NAN,
         Format::E8m0 => 2f64.powi(bits as i32 - 127),
         Format::I8 => f64::from(bits as u8 as i8),
+        Format::U2 | Format::U3 | Format::U4 | Format::U5 | Format::U6 => bits as f64,
         _ => unreachable!("{format} is not a small format"),
     }
 }
@@ -309,6 +322,9 @@ fn names_are_read_back_and_storage_is_counted_in_bytes() {
     }
     assert_eq!(Format::from_name("float"), None);
     assert_eq!(Format::E2m1.storage_bytes(5), 3);
+    assert_eq!(Format::U3.storage_bytes(5), 2);
+    assert_eq!(Format::U6.storage_bytes(9), 7);
+    assert_eq!(Format::U2.storage_bytes(usize::MAX), usize::MAX / 4 + 1);
     assert_eq!(Format::Tf32.storage_bytes(5), 20);
     assert_eq!(Format::Bf16.storage_bytes(5), 10);
     assert_eq!(Format::F64.storage_bytes(5), 40);

@@ -153,3 +153,36 @@ fn four_bit_values_lie_low_half_first() {
     assert_eq!(Format::E2m1.encode_slice(&[1.0, -6.0, 0.5]), [0xf2, 0x01]);
     assert_eq!(Format::E2m1.decode_slice(&[0xf2]), [1.0, -6.0]);
 }
+
+/// The packed formats with the bits of each.
+const PACKED: [(Format, usize); 6] = [
+    (Format::U2, 2),
+    (Format::U3, 3),
+    (Format::U4, 4),
+    (Format::U5, 5),
+    (Format::U6, 6),
+    (Format::E2m1, 4),
+];
+
+#[test]
+fn packed_elements_take_their_bits_of_one_stream_at_every_length() {
+    for (format, bits) in PACKED {
+        for count in 0..40 {
+            let codes: Vec<u64> = (0..count as u64).map(|at| (at * 7 + 3) % (1 << bits)).collect();
+            let values: Vec<f64> = codes.iter().map(|code| format.decode(*code)).collect();
+            let mut stream = vec![0u8; (count * bits).div_ceil(8)];
+            for bit in 0..count * bits {
+                let set = codes[bit / bits] >> (bit % bits) & 1;
+                stream[bit / 8] |= (set as u8) << (bit % 8);
+            }
+            assert_eq!(format.encode_slice(&values), stream, "{format} {count}");
+            assert_eq!(format.decode_slice(&stream)[..count], values, "{format} {count}");
+        }
+    }
+}
+
+#[test]
+fn a_packed_code_past_the_largest_saturates_and_nothing_spills_into_its_neighbour() {
+    assert_eq!(Format::U3.encode_slice(&[9.0, -1.0, f64::NAN, 1.0]), [0x07, 0x02]);
+    assert_eq!(Format::U6.decode_slice(&[0xff]), [63.0]);
+}

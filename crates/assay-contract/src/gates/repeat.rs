@@ -278,10 +278,9 @@ impl Judge<'_> {
     fn differs(&self, (name, before, after): (&str, &[u8], &[u8])) -> Option<Evidence> {
         let byte = before.iter().zip(after).position(|(before, after)| before != after)?;
         let (layout, element, index) = self.element(name, byte)?;
-        // The two elements of a shared byte may differ in the second one.
-        let shares =
-            layout.format.bits() < 8 && layout.bits(before, element) == layout.bits(after, element);
-        let element = element + usize::from(shares);
+        // Of the elements that share the byte, it may be a later one that differs.
+        let same = |element: &usize| layout.bits(before, *element) == layout.bits(after, *element);
+        let element = (element..layout.elements()).find(|e| !same(e)).unwrap_or(element);
         let (was, is) = (layout.bits(before, element), layout.bits(after, element));
         let (value, got) = (layout.format.decode(was), layout.format.decode(is));
         let reason = format!(

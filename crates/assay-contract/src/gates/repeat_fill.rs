@@ -215,7 +215,11 @@ fn plain(format: Format, count: usize, random: &mut SplitMix64) -> Vec<f64> {
     let value = |random: &mut SplitMix64| {
         let tie = random.below(4) == 0;
         if !format.is_float() {
-            let limit = if format.bits() == 8 { 128 } else { 16 };
+            let limit = match format.bits() {
+                bits @ ..8 => 1 << bits,
+                8 => 128,
+                _ => 16,
+            };
             return random.below(limit) as f64;
         }
         let value = if tie { random.below(4) as f64 - 1.5 } else { random.normal() };
@@ -276,7 +280,9 @@ mod tests {
 
     #[test]
     fn every_value_is_exact_in_its_format() {
-        for format in [Format::F32, Format::Bf16, Format::F16, Format::E4m3, Format::I32] {
+        for format in
+            [Format::F32, Format::Bf16, Format::F16, Format::E4m3, Format::I32, Format::U3]
+        {
             let mut random = SplitMix64::new(1);
             let lines = if format.is_float() {
                 lines(format, &[64, 33], 1, (0, &mut random))
