@@ -332,6 +332,7 @@ impl<'a> Checker<'a> {
             statements: self.statements,
             reductions,
             reduction_of_stage,
+            choice: None,
         })
     }
 

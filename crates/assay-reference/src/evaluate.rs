@@ -136,6 +136,8 @@ impl Program {
         &self,
         evaluation: &Evaluation<'_>,
     ) -> Result<BTreeMap<String, Vec<f64>>, EvaluationError> {
+        let inputs = self.completed(evaluation)?;
+        let evaluation = &Evaluation { inputs: &inputs, ..evaluation.clone() };
         let frame = Frame::new(self, evaluation)?;
         let results = run(&frame, &self.real(evaluation, Carry::Exact, None))?;
         Ok(self.outputs(&frame, evaluation, results, |_, result| result.value))
@@ -149,6 +151,8 @@ impl Program {
         &self,
         evaluation: &Evaluation<'_>,
     ) -> Result<BTreeMap<String, Vec<Class>>, EvaluationError> {
+        let inputs = self.completed(evaluation)?;
+        let evaluation = &Evaluation { inputs: &inputs, ..evaluation.clone() };
         let frame = Frame::new(self, evaluation)?;
         let results = run(&frame, &self.real(evaluation, Carry::Clamped, None))?;
         let class = |format: Format, value: f64| Class::of(format.round(value));
@@ -165,6 +169,8 @@ impl Program {
         &self,
         evaluation: &Evaluation<'_>,
     ) -> Result<BTreeMap<String, Bounded>, EvaluationError> {
+        let inputs = self.completed(evaluation)?;
+        let evaluation = &Evaluation { inputs: &inputs, ..evaluation.clone() };
         let frame = Frame::new(self, evaluation)?;
         let bounds = self.bounds(evaluation)?;
         let results = run(&frame, &bounds)?;
@@ -191,6 +197,8 @@ impl Program {
             let (what, format) = ("a replayed sum".to_owned(), replay.accumulator);
             return Err(EvaluationError::Format { what, format });
         }
+        let inputs = self.completed(evaluation)?;
+        let evaluation = &Evaluation { inputs: &inputs, ..evaluation.clone() };
         let frame = Frame::new(self, evaluation)?;
         let results = run(&frame, &self.real(evaluation, Carry::Rounded, Some(*replay)))?;
         Ok(self.outputs(&frame, evaluation, results, |_, result| result.value))

@@ -1,6 +1,6 @@
 //! A formula: its text and its statements.
 
-use crate::ast::Statement;
+use crate::ast::{ExprKind, Statement};
 use crate::error::FormulaError;
 use crate::{families, parse};
 
@@ -45,6 +45,27 @@ impl Formula {
     pub fn canonical(&self) -> String {
         let lines: Vec<String> = self.statements.iter().map(ToString::to_string).collect();
         lines.join("\n")
+    }
+
+    /// The statement `name` and those it depends on; none if there is no such statement.
+    pub(crate) fn part(&self, name: &str) -> Option<Self> {
+        let mut wanted = vec![false; self.statements.len()];
+        let last = self.statements.iter().position(|statement| statement.name == name)?;
+        wanted[last] = true;
+        for position in (0..=last).rev() {
+            if wanted[position] {
+                self.statements[position].value.walk(&mut |part| {
+                    let (ExprKind::Read { name, .. } | ExprKind::Name(name)) = &part.kind else {
+                        return;
+                    };
+                    let read = self.statements[..position].iter().position(|s| s.name == *name);
+                    read.into_iter().for_each(|read| wanted[read] = true);
+                });
+            }
+        }
+        let kept = self.statements.iter().zip(wanted).filter(|(_, wanted)| *wanted);
+        let statements = kept.map(|(statement, _)| statement.clone()).collect();
+        Some(Self { text: self.text.clone(), statements })
     }
 
     pub(crate) fn statements(&self) -> &[Statement] {

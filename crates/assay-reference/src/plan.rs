@@ -4,12 +4,15 @@
 //! free in, so that it is computed once per value of those. Equal hoisted stages are one stage.
 //! Inside a stage equal nodes are one node, in an order where operands come first.
 
+use std::sync::Arc;
+
 use assay_num::Format;
 
 use crate::ast::{Operator, ReduceOperation};
 use crate::error::Span;
 use crate::extent::Extent;
 use crate::reductions::Reduction;
+use crate::rule::choice::Choice;
 use crate::signature::Signature;
 
 /// A node of a stage, by position.
@@ -211,6 +214,8 @@ pub struct Program {
     pub(crate) reductions: Vec<Reduction>,
     /// For each stage its position in `reductions`.
     pub(crate) reduction_of_stage: Vec<Option<usize>>,
+    /// The rule that makes one of the inputs, a choice from what a statement computes.
+    pub(crate) choice: Option<Arc<Choice>>,
 }
 
 impl Program {

@@ -15,6 +15,7 @@ use assay_reference::{Dims, Evaluation, Inputs, Order, Program, ReduceOperation}
 use super::judge::{self, judge};
 use super::non_finite::meaningless;
 use super::replays::{Replays, times};
+use super::rules::{self, Choices};
 use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope};
 use crate::subject::Subject;
@@ -178,6 +179,13 @@ impl Running {
                 self.stopped |= is_final(&error);
                 return;
             }
+        };
+        let (at, counted) = ((case, &evaluation), &mut Choices::default());
+        let notes = (&mut self.tally, counted);
+        let Some(bounded) = rules::given_choice((subject, target), at, (bounded, &result), notes)
+        else {
+            self.shape_failed = true;
+            return;
         };
         for tensor in &target.signature.outputs {
             let Some(bounded) = bounded.get(&tensor.name) else { continue };

@@ -16,6 +16,7 @@ use assay_reference::{
 };
 
 use super::judge::{element, element_name};
+use super::rules::{self, Choices, Followed};
 use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope, evidence};
 use crate::subject::{RunError, RunResult, Subject};
@@ -117,7 +118,15 @@ impl Running {
                 fixture.see(&expected, planted);
                 match run(subject, setting.dims, &inputs) {
                     Err(error) => self.run_error(case, &error),
-                    Ok(result) => self.judge((case, setting, planted), &expected, &inputs, &result),
+                    Ok(result) => match setting.given_choice(case, expected, &inputs, &result) {
+                        Ok(expected) => {
+                            self.judge((case, setting, planted), &expected, &inputs, &result);
+                        }
+                        Err(finding) => {
+                            self.shape_failed = true;
+                            self.tally.find(*finding);
+                        }
+                    },
                 }
             }
         }
@@ -232,6 +241,29 @@ impl Setting<'_> {
         self.check_signs(subject, planted, &classes)?;
         let changes = classes != of(self.base)?;
         Ok(Expected { classes, changes })
+    }
+
+    /// What the outputs must be given the choice that the kernel made, if it made one.
+    fn given_choice(
+        &self,
+        case: &CaseName,
+        expected: Expected,
+        inputs: &Inputs,
+        result: &RunResult,
+    ) -> Result<Expected, Box<Evidence>> {
+        let Judge::Formula(program) = &self.target.judge else { return Ok(expected) };
+        let failed = |reason: String| Box::new(evidence(case, Outcome::Unproven, reason));
+        let at = (case, &self.evaluation(inputs));
+        match rules::follow(program, at, result, &mut Choices::default()) {
+            Followed::AsExpected => Ok(expected),
+            Followed::Wrong(finding) => Err(finding),
+            Followed::Unknown(reason) => Err(failed(reason)),
+            Followed::Otherwise(inputs) => {
+                let classes = program.classes(&self.evaluation(&inputs));
+                let classes = classes.map_err(|error| failed(fixture_error(&error)))?;
+                Ok(Expected { classes, ..expected })
+            }
+        }
     }
 
     /// An output that is an infinity must have a certain sign: with a large number in place of

@@ -7,7 +7,7 @@
 
 use assay_record::{CaseName, Gate, GateResult, Outcome};
 use assay_reference::fill::shapes::{self as fill, Style};
-use assay_reference::fill::{Layout, ranked};
+use assay_reference::fill::{Layout, ranked, ties};
 use assay_reference::rule::Rule;
 use assay_reference::{Dims, Evaluation, Inputs, Program};
 
@@ -31,8 +31,14 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             return tally.finish();
         }
     };
-    let mut gate =
-        Running { tally, target, styles: Vec::new(), shape_failed: false, stopped: false };
+    let mut gate = Running {
+        tally,
+        target,
+        styles: Vec::new(),
+        shape_failed: false,
+        stopped: false,
+        choices: rules::Choices::default(),
+    };
     let shapes = envelope::served_and_edges(subject.spec());
     gate.styles = gate.usable_styles(subject, context);
     for dims in shapes {
@@ -41,6 +47,11 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             break;
         }
     }
+    let choices = gate.choices;
+    choices.report(&mut gate.tally, || {
+        let dims = subject.spec().served().into_iter().next().unwrap_or_default();
+        case(subject, context, (Gate::Shapes, &dims), "choices").0
+    });
     gate.tally.finish()
 }
 
@@ -52,6 +63,8 @@ struct Running {
     /// Whether a case of the shape at hand failed; the other shapes show how far that reaches.
     shape_failed: bool,
     stopped: bool,
+    /// The rows of choices that were judged.
+    choices: rules::Choices,
 }
 
 /// One case about to run.
@@ -157,6 +170,13 @@ impl Running {
             }
             self.judged_run(subject, &Prepared { case: &case, dims, inputs: &inputs });
         }
+        if program.choice().is_some() {
+            let (case, random) = case(subject, context, (Gate::Shapes, dims), "ties");
+            if self.wants(context, &case) {
+                let inputs = ties::build(layout, &mut random.fork("rows"));
+                self.judged_run(subject, &Prepared { case: &case, dims, inputs: &inputs });
+            }
+        }
     }
 
     fn judged_run(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>) {
@@ -172,6 +192,13 @@ impl Running {
         let result = match run(subject, prepared.dims, prepared.inputs) {
             Ok(result) => result,
             Err(error) => return self.run_error(prepared.case, &error),
+        };
+        let at = (prepared.case, &evaluation);
+        let notes = (&mut self.tally, &mut self.choices);
+        let bounded = rules::given_choice((subject, &self.target), at, (bounded, &result), notes);
+        let Some(bounded) = bounded else {
+            self.shape_failed = true;
+            return;
         };
         for tensor in &self.target.signature.outputs {
             let Some(bounded) = bounded.get(&tensor.name) else { continue };

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use assay_reference::rule::choice::{self, Choice, ChoiceError};
 use assay_reference::{Formula, FormulaError, Program, Signature};
 
 use super::error::{ManifestError, nearest_hint, quoted};
+use super::kernel::named_rule;
 use super::reader::{Entry, Table};
 use crate::spec::Spec;
 
@@ -24,7 +26,10 @@ pub(super) fn read_formula(table: &Table<'_>, spec: &mut Spec) -> Result<(), Man
             return Err(error.hint("add `formula`, `family` or `rule`"));
         }
     };
-    let program = check(&formula, &entry, &spec.signature)?;
+    let program = match table.get("choice") {
+        Some(choice) => choose(&formula, (&entry, &choice), &spec.signature)?,
+        None => check(&formula, &entry, &spec.signature)?,
+    };
     spec.program = Some(Arc::new(program));
     spec.formula = Some(formula);
     Ok(())
@@ -59,6 +64,19 @@ fn check(
         let hint = format!("the family reads `{}`", formula.text().trim());
         let declared = quoted(&declared);
         entry.error(format!("{} (the kernel declares {declared})", error.message)).hint(hint)
+    })
+}
+
+/// Checks a formula from whose scores a rule makes one of the outputs.
+fn choose(
+    formula: &Formula,
+    (entry, choice): (&Entry<'_>, &Entry<'_>),
+    signature: &Signature,
+) -> Result<Program, ManifestError> {
+    let rule = named_rule(choice, "rule", &choice::NAMES)?;
+    Choice::bind(&rule.name, &rule.parameters, formula, signature).map_err(|error| match error {
+        ChoiceError::Rule(error) => choice.error(error.to_string()),
+        ChoiceError::Formula(error) => place(entry, error),
     })
 }
 

@@ -15,11 +15,12 @@ use super::formula::read_formula;
 use super::reader::{Entry, Table, check_name};
 use crate::spec::{ArgumentSpec, DimSpec, Role, RuleSpec, SourcePlace, Spec};
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "module",
     "family",
     "formula",
     "rule",
+    "choice",
     "dims",
     "cases",
     "args",
@@ -164,14 +165,22 @@ pub(super) fn read_cases(entry: &Entry<'_>, spec: &Spec) -> Result<Vec<Dims>, Ma
 }
 
 fn read_rule(entry: &Entry<'_>) -> Result<RuleSpec, ManifestError> {
+    named_rule(entry, "name", &assay_reference::rule::NAMES)
+}
+
+/// A rule of one of the names `rules`, given under `key`, with its parameters.
+pub(super) fn named_rule(
+    entry: &Entry<'_>,
+    name_key: &str,
+    rules: &[&str],
+) -> Result<RuleSpec, ManifestError> {
     let table = entry.any_table()?;
-    let rules = assay_reference::rule::NAMES;
-    let at = table.need("name")?.choice("rule", &rules)?;
+    let at = table.need(name_key)?.choice("rule", rules)?;
     let mut parameters = BTreeMap::new();
     for (key, _, value) in table.named() {
-        if key != "name" {
+        if key != name_key {
             let text = value.text().map(str::to_owned);
-            let text = text.or_else(|_| value.integer().map(|number| number.to_string()))?;
+            let text = text.or_else(|_| value.number().map(|number| number.to_string()))?;
             parameters.insert(key.to_owned(), text);
         }
     }

@@ -11,6 +11,7 @@ pub mod ranked;
 pub mod shapes;
 pub mod sums;
 mod term;
+pub mod ties;
 pub mod values;
 
 use std::collections::BTreeMap;
@@ -66,9 +67,15 @@ impl Layout {
                 reads,
             });
         }
+        // A choice follows from the other inputs: no fill writes it, no plant lies in it.
+        let chosen = |name: &str| program.choice().is_some_and(|c| c.output().name == name);
+        for reduction in &mut reductions {
+            reduction.reads.retain(|(name, _)| !chosen(name));
+        }
         let walked: Vec<_> = reductions.iter().flat_map(|r| r.reads.clone()).collect();
         let signature = program.signature();
-        let tensors = layout::tensors(signature, dims, tiles, &walked)?;
+        let mut tensors = layout::tensors(signature, dims, tiles, &walked)?;
+        tensors.retain(|tensor| !chosen(&tensor.name));
         Ok(Layout { tensors, reductions, rows: layout::rows(signature, dims) })
     }
 

@@ -5,6 +5,7 @@
 //! row by row.
 
 mod arg_max;
+pub mod choice;
 mod order;
 mod top_k;
 
