@@ -234,4 +234,24 @@ __device__ inline void finish(const Outcome<Dim, Group>& outcome, Out* outputs,
     }
 }
 
+// Writes what a block knows of its heads where a second launch merges it with the other blocks':
+// the weighted sums, `Dim` elements a head, and per head the largest score and the denominator.
+template <int Dim, int Group>
+__device__ inline void save(const Outcome<Dim, Group>& outcome, float* sums, float2* statistics) {
+    using Owner = Outcome<Dim, Group>;
+#pragma unroll
+    for (int i = 0; i < Owner::kOwned; ++i) {
+        const int head = Owner::head(i);
+        if (head >= Group) break;
+        float2* to = reinterpret_cast<float2*>(sums + head * Dim + Owner::dim());
+        *to = make_float2(carried(outcome.sums[i][0]), carried(outcome.sums[i][1]));
+    }
+#pragma unroll
+    for (int i = 0; i < Owner::kHeads; ++i) {
+        const int head = Owner::warp_head(i);
+        if (head >= Group || lane_index() != 0) continue;
+        statistics[head] = make_float2(outcome.largest[i], outcome.denominator[i]);
+    }
+}
+
 }  // namespace attention
