@@ -17,6 +17,7 @@ mod memory;
 pub mod run;
 pub mod spec;
 pub mod subject;
+pub mod twins;
 
 pub use bind::DeviceSubject;
 pub use function::FunctionKernel;

@@ -13,6 +13,7 @@ use assay_reference::{
 };
 
 use crate::subject::Evaluated;
+use crate::twins::Twin;
 
 /// The contract of one kernel.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub struct Spec {
     pub in_place: Vec<(String, String)>,
     /// The kernel whose bytes this one must equal.
     pub replaces: Option<String>,
+    /// The host function whose bytes this one must equal.
+    pub twin: Option<&'static Twin>,
     /// How NaN travels from inputs to outputs.
     pub nan: NanRule,
     /// Why the output's own rounding hides an error in the sums, where it does.
@@ -103,6 +106,7 @@ impl Spec {
             orders: Vec::new(),
             in_place: Vec::new(),
             replaces: None,
+            twin: None,
             nan: NanRule::Propagate,
             hides_sums: None,
             known: Vec::new(),

@@ -56,6 +56,23 @@ pub(crate) enum ExprKind {
     Call { function: Function, arguments: Vec<Expr> },
     /// `sum(k in a..b if cond: body)`
     Reduce(Box<Reduce>),
+    /// `scan(t, carry = initial: step)`; only as the whole of a statement's value
+    Scan(Box<Scan>),
+}
+
+/// A recurrence as written.
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    /// The statement's index that is walked.
+    pub(crate) index: String,
+    pub(crate) index_span: Span,
+    /// What the step calls the value of the step before.
+    pub(crate) carry: String,
+    pub(crate) carry_span: Span,
+    /// The carry of the first step.
+    pub(crate) initial: Expr,
+    /// The value of each step.
+    pub(crate) step: Expr,
 }
 
 /// A reduction as written.
@@ -81,6 +98,9 @@ pub enum ReduceOperation {
     Min,
     /// Multiplies them; 1 of no terms.
     Prod,
+    /// A scan: walks its index in order and carries a value from step to step. Its terms are the
+    /// steps.
+    Scan,
 }
 
 impl ReduceOperation {
@@ -99,13 +119,14 @@ impl ReduceOperation {
             ReduceOperation::Max => "max",
             ReduceOperation::Min => "min",
             ReduceOperation::Prod => "prod",
+            ReduceOperation::Scan => "scan",
         }
     }
 
     /// The value of no terms.
     pub fn neutral(self) -> f64 {
         match self {
-            ReduceOperation::Sum => 0.0,
+            ReduceOperation::Sum | ReduceOperation::Scan => 0.0,
             ReduceOperation::Max => f64::NEG_INFINITY,
             ReduceOperation::Min => f64::INFINITY,
             ReduceOperation::Prod => 1.0,
@@ -266,6 +287,10 @@ impl Expr {
                 for part in reduce.parts() {
                     part.walk(visit);
                 }
+            }
+            ExprKind::Scan(scan) => {
+                scan.initial.walk(visit);
+                scan.step.walk(visit);
             }
         }
     }

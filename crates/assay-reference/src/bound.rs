@@ -206,6 +206,8 @@ impl Domain for Bounds<'_> {
             return;
         }
         let mut vanishing = 0;
+        // `ex2` of either zero is exactly 1 (PTX ISA, `ex2`, table of special values), and so is
+        // every exponential that is made of it or of a polynomial at 0.
         let nearest = matches!(operation, Unary::Sqrt | Unary::Rsqrt)
             && self.rounding.function(operation, 0.0, 0.0) == 1.0;
         for lane in 0..count {
@@ -216,7 +218,8 @@ impl Domain for Bounds<'_> {
                 continue;
             };
             let c = self.rounding.function(operation, argument, error);
-            let exact = p == 0.0 && (c == 0.0 || nearest && self.rounding.holds(value));
+            let one = matches!(operation, Unary::Exp | Unary::Exp2) && argument == 0.0;
+            let exact = p == 0.0 && (c == 0.0 || one || nearest && self.rounding.holds(value));
             let eta = c * self.rounding.eta;
             out.error[lane] = if exact { 0.0 } else { p + c * UNIT * (value.abs() + p) + eta };
         }
@@ -374,6 +377,23 @@ impl Domain for Bounds<'_> {
     fn finish(&self, sum: BoundSum, position: usize, out: &mut BoundTile) {
         out.inherit(&[]);
         sum.finish(&self.sums[position], self.rounding, out);
+    }
+
+    /// A state narrower than fp32 is rounded once more at each step.
+    fn carry(&self, position: usize, tile: &mut BoundTile, count: usize) {
+        let format = self.sums[position].accumulator;
+        if format.significand_bits() >= Format::F32.significand_bits() {
+            return;
+        }
+        let (unit, half) = (format.unit_roundoff(), format.min_subnormal() / 2.0);
+        for lane in 0..count {
+            let (value, error) = (tile.value[lane], tile.error[lane]);
+            let exact = error == 0.0 && format.round(value) == value;
+            let rounded = error + unit * (1.0 + UNIT) * (value.abs() + error) + half;
+            tile.error[lane] = if exact { 0.0 } else { rounded };
+            let fits = value.abs() + error <= format.max_finite();
+            tile.trouble.overflow |= Lanes::from(!fits) << lane;
+        }
     }
 
     fn store(&self, tile: &BoundTile, count: usize, at: usize, out: &mut Out<'_>) {

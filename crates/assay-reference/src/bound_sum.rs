@@ -94,7 +94,7 @@ impl BoundSum {
         self.inexact |= tile.inexact != 0;
         let (values, errors) = (&tile.value[..count], &tile.error[..count]);
         match self.operation {
-            ReduceOperation::Sum => self.add_terms(values, errors),
+            ReduceOperation::Sum | ReduceOperation::Scan => self.add_terms(values, errors),
             ReduceOperation::Max => self.extreme(values, errors, larger),
             ReduceOperation::Min => self.extreme(values, errors, smaller),
             ReduceOperation::Prod => self.multiply(values, errors),
@@ -208,7 +208,7 @@ impl BoundSum {
     /// Writes value, error and trouble to lane 0.
     pub(crate) fn finish(&self, rule: &SumRule, rounding: Rounding, out: &mut BoundTile) {
         let (value, error, exact) = match self.operation {
-            ReduceOperation::Sum => self.finish_sum(rule, rounding),
+            ReduceOperation::Sum | ReduceOperation::Scan => self.finish_sum(rule, rounding),
             ReduceOperation::Max | ReduceOperation::Min => (self.best, self.reach, true),
             ReduceOperation::Prod => self.finish_product(rule, rounding),
         };

@@ -1,5 +1,7 @@
 //! Builds the stages of a formula: looks names up, types expressions, hoists reductions.
 
+mod scan;
+
 use std::collections::HashMap;
 
 use crate::ast::{Expr, ExprKind, Function, Operator, Reduce, mentions, mentions_in_reduce};
@@ -31,6 +33,8 @@ pub(crate) struct StageBuilder<'e> {
     guards: Vec<Guard<'e>>,
     /// Their conjunction as a node.
     guard: Option<NodeId>,
+    /// In a scan's step, the value of the step before.
+    carry: Option<scan::Carry>,
     statement: String,
 }
 
@@ -47,12 +51,16 @@ impl<'e> StageBuilder<'e> {
             node_ids: HashMap::new(),
             guards: Vec::new(),
             guard: None,
+            carry: None,
             statement: statement.to_owned(),
         }
     }
 
     /// Plans `expr` over all variables and returns its stage.
     pub(crate) fn statement(mut self, checker: &mut Checker<'_>, expr: &'e Expr) -> Built<usize> {
+        if let Some(scan) = scan::scan_of(expr) {
+            return self.scan(checker, scan);
+        }
         if let ExprKind::Reduce(reduce) = &expr.kind {
             let free = self.free_variables(reduce);
             if free.len() == self.variables.len() {
@@ -73,7 +81,8 @@ impl<'e> StageBuilder<'e> {
         index: String,
     ) -> Stage {
         let Self { ints, nodes, spans, statement, .. } = self;
-        Stage { rank, ints, nodes, spans, root, reduction, difference: None, statement, index }
+        let (scan, difference) = (None, None);
+        Stage { rank, ints, nodes, spans, root, reduction, scan, difference, statement, index }
     }
 
     fn int(&mut self, int: Int) -> IntId {
@@ -125,10 +134,14 @@ impl<'e> StageBuilder<'e> {
             }
             ExprKind::Reduce(reduce) => self.hoist(checker, reduce, span),
             ExprKind::Not(_) => Err(checker.condition_as_value(span)),
+            ExprKind::Scan(_) => Err(checker.nested_scan(span)),
         }
     }
 
     fn named_value(&mut self, checker: &mut Checker<'_>, name: &str, span: Span) -> Built<NodeId> {
+        if let Some(carry) = self.carried(name) {
+            return Ok(carry);
+        }
         if let Some(scalar) = checker.scalar(name) {
             return Ok(self.node(Node::Scalar(scalar), span));
         }
@@ -353,14 +366,14 @@ impl<'e> StageBuilder<'e> {
         if let Some(dim) = checker.dim(name) {
             return Ok(self.int(Int::Dim(dim)));
         }
-        if checker.scalar(name).is_some() {
+        if checker.scalar(name).is_some() || self.carried(name).is_some() {
             return Err(checker.value_as_index(span));
         }
         if checker.source(name).is_some() {
             let access = self.access(checker, name, &[], span)?;
             return Ok(self.int(Int::Gather(access)));
         }
-        Err(checker.unknown_name(name, span, &self.variables))
+        Err(self.no_source(checker, name, span))
     }
 
     fn access(
@@ -371,7 +384,7 @@ impl<'e> StageBuilder<'e> {
         span: Span,
     ) -> Built<Access> {
         let Some(source) = checker.source(name) else {
-            return Err(checker.unknown_name(name, span, &self.variables));
+            return Err(self.no_source(checker, name, span));
         };
         checker.check_read(source, indices, span, &self.variables)?;
         let indices: Built<Vec<IntId>> =
@@ -386,6 +399,7 @@ impl<'e> StageBuilder<'e> {
         reduce: &'e Reduce,
         span: Span,
     ) -> Built<NodeId> {
+        self.check_carry_free(checker, (reduce, span))?;
         let free = self.free_variables(reduce);
         let stage = self.reduction_stage(checker, reduce, &free)?;
         let indices = free.iter().map(|&v| self.int(Int::Index(v))).collect();
@@ -422,6 +436,7 @@ impl<'e> StageBuilder<'e> {
         let bound = |condition: &Expr| {
             let mut others = (0..self.variables.len()).filter(|v| !free.contains(v));
             others.all(|v| !mentions(condition, &self.variables[v].name))
+                && !self.needs_carry(condition)
         };
         self.guards.iter().copied().filter(|(condition, _)| bound(condition)).collect()
     }

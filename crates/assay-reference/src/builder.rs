@@ -25,7 +25,7 @@ use std::ops::{Add, Div, Mul, Neg, Not, Rem, Sub};
 use assay_num::Format;
 
 use crate::ast::{
-    Expr, ExprKind, Function, Operator, Reduce, ReduceOperation, Statement, StatementIndex,
+    Expr, ExprKind, Function, Operator, Reduce, ReduceOperation, Scan, Statement, StatementIndex,
 };
 use crate::error::{FormulaError, Span};
 use crate::formula::Formula;
@@ -111,6 +111,30 @@ pub fn reduce(
         condition: condition.map(|c| c.0),
         body: body.0,
     })))
+}
+
+/// `scan(index, carry = initial: step)`: the step's value at each `index` in order, where `carry`
+/// is the value of the step before, and `initial` before the first. Only as the whole value of a
+/// statement.
+pub fn scan(
+    index: &str,
+    carry: &str,
+    initial: impl Into<Expression>,
+    step: Expression,
+) -> Expression {
+    made(ExprKind::Scan(Box::new(Scan {
+        index: index.to_owned(),
+        index_span: Span::default(),
+        carry: carry.to_owned(),
+        carry_span: Span::default(),
+        initial: initial.into().0,
+        step: step.0,
+    })))
+}
+
+/// The value of the step before, inside a [`scan`] that calls it `name`.
+pub fn carry(name: &str) -> Expression {
+    index(name)
 }
 
 /// `yes` where the condition holds, else `no`.

@@ -401,6 +401,11 @@ impl<'a> Checker<'a> {
         self.error(span, "expected a condition").with_hint("compare it, such as `x[i] > 0`")
     }
 
+    pub(crate) fn nested_scan(&self, span: Span) -> FormulaError {
+        self.error(span, "a scan is the whole right side of a statement")
+            .with_hint("give it a statement of its own")
+    }
+
     pub(crate) fn value_as_index(&self, span: Span) -> FormulaError {
         let hint = "indices and bounds are made of indices, dims, whole numbers and gathers";
         self.error(span, "this is no whole number").with_hint(hint)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::arithmetic::Arithmetic;
 use crate::ast::ReduceOperation;
 use crate::extent::Dims;
-use crate::plan::{Binary, Node, Program, Stage};
+use crate::plan::{Binary, Node, NodeId, Program, Stage};
 use crate::rounding::Rounding;
 
 /// The depth of each output. One that cannot be told for these dims is infinite.
@@ -21,7 +21,11 @@ pub(crate) fn depths(
     let declared = program.depths(dims, arithmetic).unwrap_or_default();
     let mut of_stage: Vec<f64> = Vec::with_capacity(program.stages.len());
     for (position, stage) in program.stages.iter().enumerate() {
-        let element = stage_depth(program, stage, rounding, &of_stage);
+        if stage.scan.is_some() {
+            of_stage.push(scan_depth(program, (position, dims), rounding, &of_stage));
+            continue;
+        }
+        let element = stage_depth(program, (stage, stage.root), rounding, (&of_stage, 0.0));
         let declared = declared.get(position).copied().flatten();
         of_stage.push(element + reduction_depth(program, position, dims, declared));
     }
@@ -42,19 +46,45 @@ fn reduction_depth(program: &Program, position: usize, dims: &Dims, declared: Op
     })
 }
 
-/// The depth of a stage's element or term.
-fn stage_depth(program: &Program, stage: &Stage, rounding: Rounding, below: &[f64]) -> f64 {
+/// The depth of a scan's last step. A step lengthens the carry's chain by a fixed number of
+/// roundings, or starts a chain of its own.
+fn scan_depth(
+    program: &Program,
+    (position, dims): (usize, &Dims),
+    rounding: Rounding,
+    below: &[f64],
+) -> f64 {
+    let stage = &program.stages[position];
+    let Some(scan) = &stage.scan else { return 0.0 };
+    let of = |root, carry| stage_depth(program, (stage, root), rounding, (below, carry));
+    let steps = program.reduction_of_stage[position]
+        .map(|reduction| program.reductions[reduction].to.eval(dims));
+    let Some(Ok(steps)) = steps else { return f64::INFINITY };
+    let (steps, long) = (steps as f64, (1u64 << 40) as f64);
+    let (lengthens, own) = (of(stage.root, long) - long, of(stage.root, f64::NEG_INFINITY));
+    let carried = of(scan.initial, 0.0) + steps * lengthens;
+    carried.max(own + (steps - 1.0).max(0.0) * lengthens)
+}
+
+/// The depth of a node of a stage; `below` holds the stages before it, `carry` is a carry's depth.
+fn stage_depth(
+    program: &Program,
+    (stage, root): (&Stage, NodeId),
+    rounding: Rounding,
+    (below, carry): (&[f64], f64),
+) -> f64 {
     let mut depth: Vec<f64> = Vec::with_capacity(stage.nodes.len());
     for node in &stage.nodes {
         let operands = node.operands().into_iter().map(|operand| depth[operand]);
         let deepest = operands.fold(0.0, f64::max);
-        let source = match node {
+        let source: f64 = match node {
             Node::Read(access) => program.stage_of(access.source).map_or(0.0, |s| below[s]),
+            Node::Carry => carry,
             _ => 0.0,
         };
         depth.push(deepest.max(source) + own_depth(stage, node, rounding));
     }
-    depth[stage.root]
+    depth[root]
 }
 
 fn own_depth(stage: &Stage, node: &Node, rounding: Rounding) -> f64 {

@@ -31,7 +31,7 @@ pub(crate) struct StageFrame {
     pub(crate) affine: Vec<Option<Affine>>,
     /// Where the reads of nodes and gathers land, in the order of [`Stage::accesses`].
     pub(crate) landings: Vec<Landing>,
-    /// The term to leave out, as an offset from the first.
+    /// The term to leave out, as an offset from the first; of a scan, the step.
     pub(crate) dropped: Option<i64>,
 }
 
@@ -89,8 +89,12 @@ impl<'a> Frame<'a> {
             widen(&mut wanted[statement.stage], region);
         }
         for position in (0..self.program.stages.len()).rev() {
-            let Some(region) = wanted[position].take() else { continue };
+            let Some(mut region) = wanted[position].take() else { continue };
             let stage = &self.program.stages[position];
+            if let Some(scan) = &stage.scan {
+                // Every step needs all before it.
+                region[scan.axis].start = region[scan.axis].start.min(0);
+            }
             if !region.iter().any(Range::is_empty) {
                 self.demand_of(stage, &region, &mut wanted)?;
             }

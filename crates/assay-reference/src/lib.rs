@@ -20,6 +20,8 @@
 //!   values are exact real numbers.
 //! - Rounding: `bf16(e)` rounds where it stands; `near(bf16, e)` is rounded once on the way.
 //! - Reductions: `sum | max | min | prod(k in a..b if condition: term)`.
+//! - Recurrences: `h[t] = scan(t, prev = initial: step)`, where `prev` in the step is `h[t - 1]`,
+//!   and `initial` at t = 0.
 //! - Conditions: comparisons joined by `&& || !`. The branch that is not taken reads nothing.
 //! - Indices and bounds: `+ - * / %`, `min`, `max` of whole numbers, `/` and `%` towards minus
 //!   infinity, and gathers such as `x[index[i], j]`. A comparison of two of these is one of whole
@@ -54,6 +56,7 @@ mod reductions;
 mod region;
 mod rounding;
 mod run;
+mod scan;
 mod schedule;
 mod signature;
 mod tile;

@@ -8,7 +8,7 @@ use assay_num::Format;
 use crate::error::EvaluationError;
 use crate::extent::integer_operation;
 use crate::frame::{Frame, Landing, StageFrame};
-use crate::plan::{Access, Binary, Int, IntId, Node, NodeId, Source, Stage};
+use crate::plan::{Access, Binary, Int, IntId, Node, NodeId, Source, Stage, StageScan};
 use crate::schedule::{Schedule, Step};
 use crate::tile::{Domain, Lanes, Place, Plane, TILE, Tile, first_lanes};
 
@@ -35,6 +35,8 @@ pub(crate) struct Machine<'a, D: Domain> {
     /// The variable that tiles run along.
     pub(crate) along: usize,
     pub(crate) schedule: Schedule,
+    /// What a scan starts from.
+    initial: Option<Schedule>,
     pub(crate) tiles: Vec<D::Tile>,
     ints: Vec<IntTile>,
     offsets: [usize; TILE],
@@ -53,7 +55,11 @@ impl<'a, D: Domain> Machine<'a, D> {
         planes: &'a [Plane<'a>],
     ) -> Self {
         let stage = &frame.program.stages[position];
-        let along = if stage.reduction.is_some() { stage.rank } else { stage.rank.max(1) - 1 };
+        let along = match (&stage.reduction, &stage.scan) {
+            (Some(_), _) => stage.rank,
+            (_, Some(scan)) => crate::scan::lane_axis(&own.region, scan.axis),
+            _ => stage.rank.max(1) - 1,
+        };
         Self {
             domain,
             frame,
@@ -63,6 +69,7 @@ impl<'a, D: Domain> Machine<'a, D> {
             planes,
             along,
             schedule: Schedule::new(stage, own, along, D::BOUNDED),
+            initial: Schedule::initial(stage, own, along),
             tiles: stage.nodes.iter().map(|_| D::Tile::new()).collect(),
             ints: stage.ints.iter().map(|_| IntTile { value: [0; TILE], bad: 0 }).collect(),
             offsets: [NOWHERE; TILE],
@@ -95,6 +102,25 @@ impl<'a, D: Domain> Machine<'a, D> {
             self.step(self.schedule.varying[at], count)?;
         }
         Ok(())
+    }
+
+    /// Puts what a scan starts from into its carry, for `count` elements.
+    pub(crate) fn begin_scan(&mut self, scan: &StageScan, count: usize) -> Ran<()> {
+        let Some(initial) = self.initial.take() else { return Ok(()) };
+        let step = std::mem::replace(&mut self.schedule, initial);
+        let ran = self.begin_run(count).and_then(|()| self.run_tile(count));
+        self.initial = Some(std::mem::replace(&mut self.schedule, step));
+        ran?;
+        self.carry(scan, scan.initial, count);
+        Ok(())
+    }
+
+    /// Makes the tile of `node` the carry of the next step, rounded as the state is carried.
+    pub(crate) fn carry(&mut self, scan: &StageScan, node: NodeId, count: usize) {
+        if node != scan.carry {
+            self.tiles.swap(node, scan.carry);
+        }
+        self.domain.carry(self.position, &mut self.tiles[scan.carry], count);
     }
 
     fn step(&mut self, step: Step, count: usize) -> Ran<()> {
@@ -285,7 +311,7 @@ impl<'a, D: Domain> Machine<'a, D> {
             Node::Select(c, a, b) => {
                 domain.select([&before[*c], &before[*a], &before[*b]], out, count);
             }
-            Node::Read(_) => {}
+            Node::Read(_) | Node::Carry => {}
         }
     }
 

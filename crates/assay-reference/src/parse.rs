@@ -1,7 +1,7 @@
 //! Reads a formula's text into its tree. Recursion is bounded, so that no text overflows the stack.
 
 use crate::ast::{
-    Expr, ExprKind, Function, Operator, Reduce, ReduceOperation, Statement, StatementIndex,
+    Expr, ExprKind, Function, Operator, Reduce, ReduceOperation, Scan, Statement, StatementIndex,
     rounding_format,
 };
 use crate::error::{FormulaError, Span};
@@ -138,8 +138,36 @@ impl<'a> Parser<'a> {
         }
         let span = start.to(self.tokens[self.at.saturating_sub(1)].1);
         self.expect("=")?;
-        let (value, _) = self.expression(0)?;
+        let is_scan = self.is_word("scan") && matches!(self.following(), Token::Symbol("("));
+        let value = if is_scan { self.scan()? } else { self.expression(0)?.0 };
         Ok(Statement { name, indices, value, span })
+    }
+
+    /// `scan(t, carry = initial: step)`, and nothing after it in the statement.
+    fn scan(&mut self) -> Result<Expr, FormulaError> {
+        let start = self.span();
+        self.advance();
+        self.expect("(")?;
+        let (index, index_span) = self.expect_name("the index that a scan walks")?;
+        self.expect(",")?;
+        let (carry, carry_span) = self.expect_name("a name for the value of the step before")?;
+        self.expect("=")?;
+        let (initial, _) = self.expression(0)?;
+        self.expect(":")?;
+        let (step, _) = self.expression(0)?;
+        self.expect(")")?;
+        let span = start.to(self.tokens[self.at - 1].1);
+        if self.operator(0).is_some() {
+            return Err(self.nested_scan(span));
+        }
+        let scan = Scan { index, index_span, carry, carry_span, initial, step };
+        Ok(Expr { kind: ExprKind::Scan(Box::new(scan)), span })
+    }
+
+    fn nested_scan(&self, span: Span) -> FormulaError {
+        let message = "a scan is the whole right side of a statement and no part of an expression";
+        self.error(span, message)
+            .with_hint("write `h[t] = scan(t, prev = 0: ...)` as a statement of its own")
     }
 
     fn statement_indices(&mut self) -> Result<Vec<StatementIndex>, FormulaError> {
@@ -312,11 +340,7 @@ impl<'a> Parser<'a> {
         }
         match name {
             "near" => self.near(),
-            "scan" => {
-                Err(self.error(span, "`scan` is reserved and cannot be evaluated yet").with_hint(
-                    "write the recurrence as sums, or keep this kernel for a later release",
-                ))
-            }
+            "scan" => Err(self.nested_scan(span)),
             "sum" | "prod" => Err(self
                 .error(span, format!("`{name}` needs an index"))
                 .with_hint(format!("write `{name}(k in 0..cols: x[k])`"))),

@@ -92,6 +92,8 @@ pub(crate) enum Node {
     Read(Access),
     Unary(Unary, NodeId),
     Binary(Binary, NodeId, NodeId),
+    /// A scan's value of the step before.
+    Carry,
     /// Rounded to the format.
     Round(Format, NodeId),
     /// Rounded to the format once, somewhere on the way.
@@ -114,9 +116,11 @@ impl Node {
     /// The nodes it takes, a guard included.
     pub(crate) fn operands(&self) -> Vec<NodeId> {
         match self {
-            Node::Literal(_) | Node::Scalar(_) | Node::Whole(_) | Node::CompareWhole(..) => {
-                Vec::new()
-            }
+            Node::Literal(_)
+            | Node::Scalar(_)
+            | Node::Carry
+            | Node::Whole(_)
+            | Node::CompareWhole(..) => Vec::new(),
             Node::Read(access) => access.guard.into_iter().collect(),
             Node::Unary(_, a) | Node::Round(_, a) | Node::Near(_, a) | Node::Not(a) => vec![*a],
             Node::Field { word, .. } => vec![*word],
@@ -147,6 +151,17 @@ pub(crate) struct StageReduction {
     pub(crate) to: IntId,
 }
 
+/// The recurrence of a stage; its root is the step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StageScan {
+    /// The axis walked in order, among the stage's own.
+    pub(crate) axis: usize,
+    /// The value before the first step.
+    pub(crate) initial: NodeId,
+    /// The node that holds the value of the step before.
+    pub(crate) carry: NodeId,
+}
+
 /// One tensor to compute.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
@@ -159,6 +174,8 @@ pub(crate) struct Stage {
     /// The element, or the reduction's term.
     pub(crate) root: NodeId,
     pub(crate) reduction: Option<StageReduction>,
+    /// Where each element depends on the one before it along an axis.
+    pub(crate) scan: Option<StageScan>,
     /// Where the root squares a statement that is a difference, that difference written out here;
     /// only the variance rule uses it.
     pub(crate) difference: Option<NodeId>,
@@ -176,6 +193,7 @@ impl Stage {
             && self.ints == other.ints
             && self.nodes == other.nodes
             && self.reduction == other.reduction
+            && self.scan == other.scan
     }
 
     /// The tensors and stages it reads.

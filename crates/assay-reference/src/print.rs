@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::ast::{Expr, ExprKind, Function, Reduce, Statement};
+use crate::ast::{Expr, ExprKind, Function, Reduce, Scan, Statement};
 
 impl Display for Statement {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -59,6 +59,7 @@ fn write_expr(f: &mut Formatter<'_>, expr: &Expr, strength: u8) -> fmt::Result {
             write!(f, ")")
         }
         ExprKind::Reduce(reduce) => write_reduce(f, reduce),
+        ExprKind::Scan(scan) => write_scan(f, scan),
     }
 }
 
@@ -84,6 +85,10 @@ fn write_reduce(f: &mut Formatter<'_>, reduce: &Reduce) -> fmt::Result {
         write!(f, " if {condition}")?;
     }
     write!(f, ": {})", reduce.body)
+}
+
+fn write_scan(f: &mut Formatter<'_>, scan: &Scan) -> fmt::Result {
+    write!(f, "scan({}, {} = {}: {})", scan.index, scan.carry, scan.initial, scan.step)
 }
 
 /// A literal; a fraction keeps its point, so that it does not read back as a whole number.

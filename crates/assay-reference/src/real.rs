@@ -243,6 +243,12 @@ impl Domain for Real<'_> {
         out.0[0] = self.carried(total);
     }
 
+    fn carry(&self, position: usize, tile: &mut RealTile, count: usize) {
+        if let Some(replay) = self.replay.filter(|_| !self.compensated[position]) {
+            tile.0[..count].iter_mut().for_each(|state| *state = replay.accumulator.round(*state));
+        }
+    }
+
     fn store(&self, tile: &RealTile, count: usize, at: usize, out: &mut Out<'_>) {
         out.value[at..at + count].copy_from_slice(&tile.0[..count]);
     }

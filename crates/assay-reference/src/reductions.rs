@@ -1,4 +1,5 @@
-//! Names and describes the reductions of a plan, for depths, accumulators, fills and drops.
+//! Names and describes the reductions of a plan, for depths, accumulators, fills and drops. A scan
+//! counts as one: its terms are its steps.
 
 use crate::ast::{Expr, ExprKind, Operator, ReduceOperation};
 use crate::error::{EvaluationError, Span};
@@ -51,22 +52,12 @@ pub(crate) fn describe(
     let mut positions = vec![None; stages.len()];
     let context = Context { signature, stages, statements };
     for (position, stage) in stages.iter().enumerate() {
-        let Some(reduction) = &stage.reduction else { continue };
+        let described = context.described(stage).or_else(|| context.described_scan(position));
+        let Some(mut reduction) = described else { continue };
         positions[position] = Some(found.len());
-        let (from, from_varies) = context.bound(stage, reduction.from, false);
-        let (to, to_varies) = context.bound(stage, reduction.to, true);
-        found.push(Reduction {
-            name: stage.index.clone(),
-            operation: reduction.operation,
-            statement: stage.statement.clone(),
-            index: stage.index.clone(),
-            from,
-            to,
-            bounds_vary: from_varies || to_varies,
-            reads: context.reads(stage),
-            variance_of: crate::variance::mean_of(stages, statements, position),
-            outputs: context.outputs(position),
-        });
+        reduction.variance_of = crate::variance::mean_of(stages, statements, position);
+        reduction.outputs = context.outputs(position);
+        found.push(reduction);
     }
     name_all(&mut found);
     (found, positions)
@@ -132,9 +123,47 @@ impl Context<'_> {
         }
     }
 
-    /// The inputs read by `stage`, directly with the axis its reduced index walks, and through
-    /// other stages without.
-    fn reads(&self, stage: &Stage) -> Vec<ReductionRead> {
+    /// The reduction of `stage`, if it has one; what follows from its place is left out.
+    fn described(&self, stage: &Stage) -> Option<Reduction> {
+        let reduction = stage.reduction.as_ref()?;
+        let (from, from_varies) = self.bound(stage, reduction.from, false);
+        let (to, to_varies) = self.bound(stage, reduction.to, true);
+        Some(Reduction {
+            name: stage.index.clone(),
+            operation: reduction.operation,
+            statement: stage.statement.clone(),
+            index: stage.index.clone(),
+            from,
+            to,
+            bounds_vary: from_varies || to_varies,
+            reads: self.reads(stage, stage.rank),
+            variance_of: None,
+            outputs: Vec::new(),
+        })
+    }
+
+    /// The scan of the stage at `position`, if it is one; what follows from its place is left out.
+    fn described_scan(&self, position: usize) -> Option<Reduction> {
+        let stage = &self.stages[position];
+        let axis = stage.scan.as_ref()?.axis;
+        let statement = self.statements.iter().find(|statement| statement.stage == position)?;
+        Some(Reduction {
+            name: stage.index.clone(),
+            operation: ReduceOperation::Scan,
+            statement: stage.statement.clone(),
+            index: stage.index.clone(),
+            from: Extent::constant(0),
+            to: statement.shape.get(axis)?.clone(),
+            bounds_vary: false,
+            reads: self.reads(stage, axis),
+            variance_of: None,
+            outputs: Vec::new(),
+        })
+    }
+
+    /// The inputs read by `stage`, directly with the axis that its variable `walked` walks, and
+    /// through other stages without.
+    fn reads(&self, stage: &Stage, walked: usize) -> Vec<ReductionRead> {
         let mut found: Vec<ReductionRead> = Vec::new();
         let mut add = |tensor: &str, axis: Option<usize>| match found
             .iter_mut()
@@ -144,7 +173,7 @@ impl Context<'_> {
             None => found.push(ReductionRead { tensor: tensor.to_owned(), axis }),
         };
         for access in stage.accesses() {
-            let axis = access.indices.iter().position(|&i| is_shifted(stage, i, stage.rank));
+            let axis = access.indices.iter().position(|&i| is_shifted(stage, i, walked));
             match access.source {
                 Source::Input(input) => add(&self.signature.inputs[input].name, axis),
                 _ => self.inputs_below(access).into_iter().for_each(|input| {

@@ -8,6 +8,7 @@ use crate::error::EvaluationError;
 use crate::frame::{Frame, StageFrame, check_terms};
 use crate::machine::Machine;
 use crate::plan::{Binary, Node, NodeId, Source, Stage};
+use crate::scan;
 use crate::tile::{Domain, Out, Plane, TILE, Tile, Trouble};
 
 /// Below this many operations on lanes a chunk is not worth a thread.
@@ -102,7 +103,11 @@ fn run_stage<D: Domain>(
     let mut value = vec![0.0; count];
     let mut error = vec![0.0; bounded];
     let mut inexact = vec![false; bounded];
-    let size = chunk_size(frame, (&frame.program.stages[position], &own.region), count);
+    let stage = &frame.program.stages[position];
+    let mut size = chunk_size(frame, (stage, &own.region), count);
+    if let Some(scan) = &stage.scan {
+        size = size.next_multiple_of(scan::block(&own.region, scan));
+    }
     let chunks = chunks(size, &mut value, &mut error, &mut inexact);
     let run_chunk = |(number, mut out): (usize, Out<'_>)| {
         let mut machine = Machine::new(domain, frame, (position, own), planes);
@@ -159,6 +164,10 @@ fn run_chunk<D: Domain>(
     if machine.stage.reduction.is_some() {
         return reduce_chunk(machine, first, out);
     }
+    let stage = machine.stage;
+    if let Some(scan) = &stage.scan {
+        return scan::scan_chunk(machine, (scan, first), out);
+    }
     let mut problems = Problems::default();
     let last_axis = machine.own.region.last().map_or(0..1, Clone::clone);
     let mut at = 0;
@@ -174,7 +183,7 @@ fn run_chunk<D: Domain>(
             machine.run_tile(count)?;
             let tile = &machine.tiles[machine.stage.root];
             machine.domain.store(tile, count, at + done, out);
-            note_trouble(machine, tile.trouble(), first + at + done, &mut problems);
+            note_trouble(machine, tile.trouble(), (first + at + done, 1), &mut problems);
             done += count;
         }
         at += run;
@@ -183,7 +192,7 @@ fn run_chunk<D: Domain>(
 }
 
 /// Sets the variables to element `number` of the region; returns the last one's value.
-fn set_variables<D: Domain>(machine: &mut Machine<'_, D>, number: usize) -> i64 {
+pub(crate) fn set_variables<D: Domain>(machine: &mut Machine<'_, D>, number: usize) -> i64 {
     let mut rest = number as i64;
     for (axis, range) in machine.own.region.iter().enumerate().rev() {
         let extent = (range.end - range.start).max(1);
@@ -196,10 +205,11 @@ fn set_variables<D: Domain>(machine: &mut Machine<'_, D>, number: usize) -> i64 
     }
 }
 
-fn note_trouble<D: Domain>(
+/// Notes the trouble of a tile whose lanes are `element` and those `stride` apart after it.
+pub(crate) fn note_trouble<D: Domain>(
     machine: &Machine<'_, D>,
     trouble: Trouble,
-    element: usize,
+    (element, stride): (usize, usize),
     problems: &mut Problems,
 ) {
     if trouble == Trouble::default() {
@@ -215,7 +225,7 @@ fn note_trouble<D: Domain>(
             let lane = lanes.trailing_zeros();
             let node = origin(machine, kind, lane);
             let count = u64::from(lanes.count_ones());
-            Problems::note(slot, element + lane as usize, node, count);
+            Problems::note(slot, element + lane as usize * stride, node, count);
         }
     }
 }
@@ -238,7 +248,9 @@ fn origin<D: Domain>(machine: &Machine<'_, D>, kind: Kind, lane: u32) -> NodeId 
     };
     let mut node = machine.stage.root;
     loop {
-        let operands = machine.stage.nodes[node].operands();
+        // The trouble of a carry started at an earlier step.
+        let nodes = &machine.stage.nodes;
+        let operands = nodes[node].operands().into_iter().filter(|at| nodes[*at] != Node::Carry);
         match operands.into_iter().find(|operand| in_trouble(*operand)) {
             Some(operand) => node = operand,
             None => return node,

@@ -27,6 +27,22 @@ impl Schedule {
     /// The schedule of `stage`, whose tiles run along the variable `along`; `bounded` in domains
     /// that carry errors.
     pub(crate) fn new(stage: &Stage, frame: &StageFrame, along: usize, bounded: bool) -> Self {
+        let difference = stage.difference.filter(|_| bounded);
+        Self::of_roots(stage, frame, along, [Some(stage.root), difference])
+    }
+
+    /// The schedule of what a scan starts from; none where `stage` is no scan.
+    pub(crate) fn initial(stage: &Stage, frame: &StageFrame, along: usize) -> Option<Self> {
+        let scan = stage.scan.as_ref()?;
+        Some(Self::of_roots(stage, frame, along, [Some(scan.initial), None]))
+    }
+
+    fn of_roots(
+        stage: &Stage,
+        frame: &StageFrame,
+        along: usize,
+        roots: [Option<NodeId>; 2],
+    ) -> Self {
         let is_gather = |int: &Int| matches!(int, Int::Gather(_));
         let is_read = |node: &Node| matches!(node, Node::Read(_));
         let mut next = 0..;
@@ -42,9 +58,8 @@ impl Schedule {
             int_varies: vec![None; stage.ints.len()],
             node_varies: vec![None; stage.nodes.len()],
         };
-        planner.node(&mut schedule, stage.root);
-        if let Some(difference) = stage.difference.filter(|_| bounded) {
-            planner.node(&mut schedule, difference);
+        for root in roots.into_iter().flatten() {
+            planner.node(&mut schedule, root);
         }
         schedule
     }
@@ -67,6 +82,11 @@ impl Planner<'_> {
         }
         let stage = self.stage;
         let node = &stage.nodes[id];
+        if *node == Node::Carry {
+            // Set from outside, before each step.
+            self.node_varies[id] = Some(true);
+            return true;
+        }
         let varies = if let Node::Read(access) = node {
             self.access(schedule, access, schedule.read_landing[id].unwrap_or(0))
         } else {

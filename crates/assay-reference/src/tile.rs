@@ -153,6 +153,9 @@ pub(crate) trait Domain: Sync {
     /// The reduction's result, in lane 0 of `out`.
     fn finish(&self, sum: Self::Sum, position: usize, out: &mut Self::Tile);
 
+    /// Rounds a scan's state to the format that it is carried in.
+    fn carry(&self, _position: usize, _tile: &mut Self::Tile, _count: usize) {}
+
     /// Writes `count` lanes as results, the first at `at`.
     fn store(&self, tile: &Self::Tile, count: usize, at: usize, out: &mut Out<'_>);
 }

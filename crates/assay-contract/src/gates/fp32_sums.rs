@@ -62,7 +62,7 @@ fn setting(subject: &dyn Subject) -> Result<Setting, String> {
     let Judge::Formula(program) = target.judge.clone() else {
         return Err("a rule selects elements and sums nothing".to_owned());
     };
-    let sums = || program.reductions().iter().filter(|r| r.operation == ReduceOperation::Sum);
+    let sums = || program.reductions().iter().filter(|r| accumulates(r.operation));
     if sums().next().is_none() {
         return Err("the formula has no sum".to_owned());
     }
@@ -79,6 +79,11 @@ fn setting(subject: &dyn Subject) -> Result<Setting, String> {
     }
     let hides = spec.hides_sums.clone();
     Ok(Setting { target, program, orders, summed, hides })
+}
+
+/// True if a reduction carries a number that a narrow format would round.
+fn accumulates(operation: ReduceOperation) -> bool {
+    matches!(operation, ReduceOperation::Sum | ReduceOperation::Scan)
 }
 
 struct Running {
@@ -110,7 +115,7 @@ impl Running {
             Err(error) => return self.tally.fail(&shape_case, error.to_string()),
         };
         for reduction in &layout.reductions {
-            if reduction.operation == ReduceOperation::Sum && reduction.terms > 1 {
+            if accumulates(reduction.operation) && reduction.terms > 1 {
                 self.sum(subject, context, (dims, &layout, reduction));
             }
         }
@@ -204,7 +209,12 @@ impl Running {
 
     /// Takes what the replays of one sum at one shape proved.
     fn conclude(&mut self, case: &CaseName, reduction: &ReductionLayout, replays: &Replays) {
-        let what = format!("sum `{}` of {} terms", reduction.name, reduction.terms);
+        let what = match reduction.operation {
+            ReduceOperation::Scan => {
+                format!("scan `{}` of {} steps", reduction.name, reduction.terms)
+            }
+            _ => format!("sum `{}` of {} terms", reduction.name, reduction.terms),
+        };
         for name in replays.that_cannot_differ() {
             self.tally.note(format!("{what}: {name} cannot differ"));
         }

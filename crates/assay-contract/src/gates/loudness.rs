@@ -4,7 +4,9 @@
 use assay_num::Class;
 use assay_reference::fill::Layout;
 use assay_reference::fill::shapes::{LOUDEST, Loud, make_loud, undo};
-use assay_reference::{Bounded, Dims, Drop, Evaluation, EvaluationError, Inputs, Program};
+use assay_reference::{
+    Bounded, Dims, Drop, Evaluation, EvaluationError, Inputs, Program, ReduceOperation,
+};
 
 use super::judge::{excess, ratio};
 use super::non_finite::meaningless;
@@ -72,7 +74,9 @@ impl Loudness<'_> {
     ) -> Result<f64, EvaluationError> {
         let has_rows = self.target.signature.outputs.iter().any(|output| !output.shape.is_empty());
         let mut evaluation = Evaluation::new(self.dims, inputs, &self.target.arithmetic);
-        evaluation.rows = has_rows.then_some(row as i64..row as i64 + 1);
+        // A step shows in the rows after it, where a scan walks the rows.
+        let scans = self.layout.reductions[loud.reduction].operation == ReduceOperation::Scan;
+        evaluation.rows = (has_rows && !scans).then_some(row as i64..row as i64 + 1);
         let Some(whole) = subject.reference(&evaluation).transpose()? else { return Ok(0.0) };
         if meaningless(&whole).is_some() {
             return Ok(0.0);

@@ -12,6 +12,7 @@ mod replays;
 mod rules;
 pub mod shapes;
 mod target;
+mod twin;
 
 use std::cell::RefCell;
 

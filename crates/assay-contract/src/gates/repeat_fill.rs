@@ -9,7 +9,7 @@
 
 use assay_num::Format;
 use assay_num::random::SplitMix64;
-use assay_reference::{Dims, Inputs, Program, ReduceOperation, Tensor};
+use assay_reference::{Dims, Inputs, Program, ReduceOperation, Tensor, fill};
 
 use crate::layout::sizes;
 use crate::spec::Spec;
@@ -105,7 +105,21 @@ pub(super) fn build(
         };
         inputs.tensors.insert(tensor.name.clone(), values);
     }
+    calm(spec, &targets, &mut inputs);
     Ok(inputs)
+}
+
+/// Scales the inputs that multiply a scan's carry, so that its state stays finite.
+fn calm(spec: &Spec, targets: &[Target], inputs: &mut Inputs) {
+    let decays = spec.program.as_deref().map(fill::decays).unwrap_or_default();
+    for (name, scale) in decays {
+        let format = input(spec, &name).map(|tensor| tensor.format).filter(|f| f.is_float());
+        let shaped = targets.iter().any(|target| target.tensor == name);
+        if let (Some(format), Some(values), false) = (format, inputs.tensors.get_mut(&name), shaped)
+        {
+            values.iter_mut().for_each(|value| *value = format.round(*value * scale));
+        }
+    }
 }
 
 /// The floating-point input behind each sum's terms: the one of most axes that the sum walks, else

@@ -2,7 +2,9 @@
 
 use assay_num::Format;
 use assay_reference::fill::{Layout, ReductionLayout, order_name, terms_per_accumulator};
-use assay_reference::{Arithmetic, Bounded, Evaluation, EvaluationError, Order, Replay, Signature};
+use assay_reference::{
+    Arithmetic, Bounded, Evaluation, EvaluationError, Order, ReduceOperation, Replay, Signature,
+};
 
 use super::judge::excess;
 use crate::subject::Subject;
@@ -29,8 +31,11 @@ struct Tried {
 }
 
 impl Replays {
-    /// Replays of `reduction` in f16 and bf16, in each order, with and without fp32 partials.
+    /// Replays of `reduction` in f16 and bf16, in each order, with and without fp32 partials. The
+    /// steps of a scan have one order.
     pub(super) fn of(layout: &Layout, reduction: &ReductionLayout, orders: &[Order]) -> Replays {
+        let is_scan = reduction.operation == ReduceOperation::Scan;
+        let orders = if is_scan { &[Order::Chain] } else { orders };
         let mut tried = Vec::new();
         for accumulator in [Format::F16, Format::Bf16] {
             for order in orders {

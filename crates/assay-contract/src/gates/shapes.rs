@@ -15,7 +15,7 @@ use super::judge::{self, judge};
 use super::loudness::{Loudness, Raised};
 use super::non_finite::meaningless;
 use super::target::{Judge, Target, case, is_final, run};
-use super::{GateContext, Tally, envelope, rules};
+use super::{GateContext, Tally, envelope, rules, twin};
 use crate::subject::{RunError, RunResult, Subject};
 
 /// Inputs on which a style of data is tried before rows take it.
@@ -217,8 +217,13 @@ impl Running {
         self.replaced(subject, prepared, &result);
     }
 
-    /// A replacement gives the bytes of the kernel it replaces.
+    /// A replacement gives the bytes of the kernel it replaces, and any kernel those of its twin.
     fn replaced(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>, result: &RunResult) {
+        let run = (prepared.dims, prepared.inputs);
+        if let Some(finding) = twin::difference(prepared.case, subject.spec(), run, result) {
+            self.shape_failed = true;
+            self.tally.find(finding);
+        }
         let request = crate::subject::RunRequest::new(prepared.dims, prepared.inputs);
         let other = match subject.run_replaced(&request) {
             None => return,

@@ -8,10 +8,11 @@ use assay_reference::{
     Division, Exponential, Extent, HyperbolicTangent, Order, Program, Reduction, Root,
 };
 
-use super::error::{ManifestError, nearest_hint};
+use super::error::{ManifestError, nearest_hint, quoted};
 use super::kernel::gate;
 use super::reader::{Entry, Table};
 use crate::spec::{KnownFinding, NanRule, Role, Spec};
+use crate::twins::{self, Twin};
 
 const ARITHMETIC_KEYS: [&str; 7] =
     ["division", "sqrt", "rsqrt", "exp", "tanh", "flush", "accumulators"];
@@ -45,6 +46,7 @@ pub(super) fn read_contract(table: &Table<'_>, spec: &mut Spec) -> Result<(), Ma
         spec.backends = backends.list()?.iter().map(name).collect::<Result<_, _>>()?;
     }
     spec.replaces = owned_name(table, "replaces")?;
+    spec.twin = table.get("twin").map(|twin| read_twin(&twin, spec)).transpose()?;
     spec.hides_sums =
         table.get("hides_sums").map(|why| why.text().map(str::to_owned)).transpose()?;
     spec.budget = table.get("budget").map(|budget| budget.extent()).transpose()?;
@@ -53,6 +55,19 @@ pub(super) fn read_contract(table: &Table<'_>, spec: &mut Spec) -> Result<(), Ma
 
 fn owned_name(table: &Table<'_>, key: &str) -> Result<Option<String>, ManifestError> {
     table.get(key).map(|entry| entry.name().map(str::to_owned)).transpose()
+}
+
+/// A host twin by name, whose tensors the kernel must have.
+fn read_twin(entry: &Entry<'_>, spec: &Spec) -> Result<&'static Twin, ManifestError> {
+    let known: Vec<&str> = twins::TWINS.iter().map(|twin| twin.name).collect();
+    let Some(twin) = twins::named(entry.text()?) else {
+        let error = entry.error(format!("unknown twin `{}`", entry.text()?));
+        return Err(error.hint(format!("the twins are {}", quoted(&known))));
+    };
+    match twin.missing(&spec.signature) {
+        Some(what) => Err(entry.error(format!("twin `{}` needs {what}", twin.name))),
+        None => Ok(twin),
+    }
 }
 
 fn known_finding(entry: &Entry<'_>) -> Result<KnownFinding, ManifestError> {

@@ -31,6 +31,7 @@ const KEYS: [&str; 22] = [
     "arithmetic",
     "in_place",
     "replaces",
+    "twin",
     "nan",
     "hides_sums",
     "known",

@@ -36,6 +36,9 @@ pub struct TensorLayout {
     pub walked: Vec<usize>,
     /// Along each axis, how far tiles reach; `None` where the kernel has no tile.
     pub tiles: Vec<Option<usize>>,
+    /// What finite data is multiplied by, so that the states of scans stay finite; 1 for tensors
+    /// that no carry is multiplied by.
+    pub scale: f64,
 }
 
 /// One reduction at one shape.
@@ -221,6 +224,7 @@ pub(super) fn tensors(
             row_axis: (0..tensor.shape.len()).find(is_row),
             walked: axes,
             tiles: tensor.shape.iter().map(|extent| tile_of(extent, dims, tiles)).collect(),
+            scale: 1.0,
         });
     }
     Ok(layouts)

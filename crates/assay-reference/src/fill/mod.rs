@@ -8,6 +8,7 @@ mod layout;
 pub mod non_finite;
 mod order;
 pub mod ranked;
+mod scan;
 pub mod shapes;
 pub mod sums;
 mod term;
@@ -23,6 +24,7 @@ use crate::{Dims, Program, Signature};
 
 pub use layout::{Layout, Line, ReductionLayout, TensorLayout, critical_places};
 pub use order::{first_places, order_name, terms_per_accumulator};
+pub use scan::decays;
 pub use term::Term;
 
 /// Why no fill can be made.
@@ -76,6 +78,10 @@ impl Layout {
         let signature = program.signature();
         let mut tensors = layout::tensors(signature, dims, tiles, &walked)?;
         tensors.retain(|tensor| !chosen(&tensor.name));
+        let decays = scan::decays(program);
+        for tensor in &mut tensors {
+            tensor.scale = decays.get(&tensor.name).copied().unwrap_or(1.0);
+        }
         Ok(Layout { tensors, reductions, rows: layout::rows(signature, dims) })
     }
 

@@ -8,7 +8,7 @@ use assay_num::random::SplitMix64;
 use crate::Inputs;
 
 use super::layout::{Layout, Line, TensorLayout, critical_places};
-use super::values;
+use super::{scan, values};
 
 /// What is planted along one line of a tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,7 @@ pub fn base(layout: &Layout, random: &mut SplitMix64) -> Inputs {
             elements.fill_with(|| values::ordinary(tensor.format, &mut random));
         }
     }
+    scan::calm(layout, &mut inputs);
     inputs
 }
 

@@ -8,7 +8,7 @@ use crate::{Inputs, ReduceOperation};
 
 use super::layout::{Layout, Line, ReductionLayout, TensorLayout};
 use super::term::Term;
-use super::values;
+use super::{scan, values};
 
 /// What the values of one row are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,7 @@ pub fn build(layout: &Layout, styles: &[Style], tiny: f64, random: &mut SplitMix
             fill_line(elements, line, kind, &mut random);
         }
     }
+    scan::calm(layout, &mut inputs);
     inputs
 }
 

@@ -12,7 +12,7 @@ use crate::{Inputs, Order, ReduceOperation};
 use super::layout::{Layout, Line, ReductionLayout, TensorLayout};
 use super::order::{first_places, order_name};
 use super::term::Term;
-use super::values;
+use super::{scan, values};
 
 /// How the terms of one sum are chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub enum Recipe {
     /// An exponential of 0 first in every accumulator of an order; the others vanish beside it in
     /// the format.
     ZeroFirst(Order, Format),
+    /// Of a scan: a state that one in the format never leaves.
+    Stuck(Format),
 }
 
 impl Recipe {
@@ -41,13 +43,17 @@ impl Recipe {
             Recipe::ZeroFirst(order, format) => {
                 format!("zero-first-{}-{}", order_name(order), format.name())
             }
+            Recipe::Stuck(format) => format!("stuck-{}", format.name()),
         }
     }
 }
 
-/// The fills that together show a sum's accumulator, over the orders it is replayed in; empty for
-/// reductions that are no sum.
+/// The fills that together show the accumulator of a sum or the state of a scan, over the orders a
+/// sum is replayed in; empty for other reductions.
 pub fn recipes(reduction: &ReductionLayout, orders: &[Order]) -> Vec<Recipe> {
+    if reduction.operation == ReduceOperation::Scan {
+        return [Format::F16, Format::Bf16].map(Recipe::Stuck).into();
+    }
     if reduction.operation != ReduceOperation::Sum {
         return Vec::new();
     }
@@ -82,6 +88,10 @@ pub fn build(
         if let Some(elements) = inputs.tensors.get_mut(&tensor.name) {
             elements.fill_with(|| values::whole(tensor.format, &mut random, 1));
         }
+    }
+    if let Recipe::Stuck(format) = recipe {
+        scan::stick(layout, reduction, (*format, &mut inputs), random);
+        return inputs;
     }
     let Some(shaped) = shaped_tensor(layout, reduction) else { return inputs };
     let factors = factors(layout, reduction, shaped, random);
@@ -184,6 +194,8 @@ impl Terms<'_> {
             Recipe::ZeroFirst(order, format) => {
                 self.zero_first(length, &first_places(order, length), *format)
             }
+            // Scans are shaped elsewhere.
+            Recipe::Stuck(_) => vec![1.0; length],
         }
     }
 

@@ -41,12 +41,13 @@ impl Term {
 /// each input they walk with the axis walked.
 pub(super) fn classify(program: &Program, stage: usize) -> (Term, Vec<(String, usize)>) {
     let stage = &program.stages[stage];
+    let walked = stage.scan.as_ref().map_or(stage.rank, |scan| scan.axis);
     let reader = Reader { program, steps_left: Cell::new(MOST_STEPS) };
     let mut factors = Vec::new();
-    flatten(reader.shape(stage, stage.root, stage.rank), &mut factors);
+    flatten(reader.shape(stage, stage.root, walked), &mut factors);
     let mut reads = Vec::new();
     reader.steps_left.set(MOST_STEPS);
-    reader.collect(stage, stage.rank, &mut reads);
+    reader.collect(stage, walked, &mut reads);
     let inputs = || reads.iter().map(|(tensor, _)| tensor.clone()).collect();
     (term_of(&factors).unwrap_or_else(|| Term::Other(inputs())), reads)
 }
@@ -112,7 +113,7 @@ impl Reader<'_> {
             (Source::Input(input), _) => {
                 Shape::Input(self.program.signature.inputs[input].name.clone())
             }
-            (_, Some((inner, place))) if inner.reduction.is_none() => {
+            (_, Some((inner, place))) if inner.reduction.is_none() && inner.scan.is_none() => {
                 self.shape(inner, inner.root, place)
             }
             _ => Shape::Opaque,
@@ -151,7 +152,9 @@ impl Reader<'_> {
 
 fn varies(stage: &Stage, node: NodeId, variable: usize) -> bool {
     let node = &stage.nodes[node];
-    node.integers().into_iter().any(|int| int_varies(stage, int, variable))
+    // A carry follows from the steps before, and differs along every axis.
+    *node == Node::Carry
+        || node.integers().into_iter().any(|int| int_varies(stage, int, variable))
         || node.operands().into_iter().any(|operand| varies(stage, operand, variable))
 }
 

@@ -92,8 +92,11 @@ impl Approximation {
         }
     }
 
-    /// `exp` within 2 ulp.
+    /// `exp` within 2 ulp; of 0 exactly 1, as `ex2` gives.
     pub(crate) fn exp(&mut self, x: f32) -> f32 {
+        if x == 0.0 {
+            return 1.0;
+        }
         let exact = libm::exp(f64::from(x));
         let ulp = assay_num::Format::F32.ulp(exact);
         (exact + self.sign() * 1.49 * ulp).max(0.0) as f32
