@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use assay_num::Format;
 use assay_reference::{
-    Division, Exponential, Extent, HyperbolicTangent, Order, Program, Reduction, Root,
+    Division, Exponential, Extent, HyperbolicTangent, Order, Program, ReduceOperation, Reduction,
+    Root,
 };
 
 use super::error::{ManifestError, nearest_hint, quoted};
@@ -139,6 +140,10 @@ pub(super) fn read_arithmetic(table: &Table<'_>, spec: &mut Spec) -> Result<(), 
     }
     if let Some(entry) = table.get("depth") {
         for (name, value) in per_reduction(&entry, spec)? {
+            if is_scan(&name, spec) {
+                let error = value.error(format!("`{name}` is a scan, which has no depth"));
+                return Err(error.hint("leave it out: a scan's errors follow step by step"));
+            }
             let extent = value.extent()?;
             positive_depth(&value, &extent, spec)?;
             spec.arithmetic.depth.insert(name, extent);
@@ -209,6 +214,11 @@ fn per_reduction<'t>(
 
 fn reductions(spec: &Spec) -> &[Reduction] {
     spec.program.as_deref().map(Program::reductions).unwrap_or_default()
+}
+
+fn is_scan(name: &str, spec: &Spec) -> bool {
+    let is_scan = |reduction: &Reduction| reduction.operation == ReduceOperation::Scan;
+    reductions(spec).iter().any(|reduction| reduction.name == name && is_scan(reduction))
 }
 
 fn positive_depth(entry: &Entry<'_>, depth: &Extent, spec: &Spec) -> Result<(), ManifestError> {
