@@ -15,7 +15,7 @@ use super::formula::read_formula;
 use super::reader::{Entry, Table, check_name};
 use crate::spec::{ArgumentSpec, DimSpec, Role, RuleSpec, SourcePlace, Spec};
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "module",
     "family",
     "formula",
