@@ -195,6 +195,7 @@ mod tests {
             value: None,
             extent: None,
             zeroed: false,
+            limits: assay_reference::Limits::default(),
         }
     }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use assay_num::Format;
 use assay_record::Gate;
 use assay_reference::{
-    Arithmetic, Bounded, Dims, Evaluation, Extent, Formula, Order, Program, Replay, Signature,
+    Arithmetic, Bounded, Dims, Evaluation, Extent, FixtureProblem, Formula, Limits, Order,
+    ProblemKind, Program, Replay, Signature,
 };
 
 use crate::subject::Evaluated;
@@ -34,8 +35,10 @@ pub struct Spec {
     pub signature: Signature,
     /// The reference, unless a named rule is.
     pub formula: Option<Formula>,
-    /// The checked and planned formula.
+    /// The checked and planned formula, in the form in which the kernel computes it.
     pub program: Option<Arc<Program>>,
+    /// The formula as stated, where the kernel computes it in another form. It decides classes.
+    pub stated: Option<Arc<Program>>,
     /// The family whose stored text the formula is and whose fills the gates use.
     pub family: Option<String>,
     /// The stated rule (top-k, argmax) that judges this kernel in place of a formula.
@@ -75,7 +78,14 @@ pub struct Spec {
 impl Spec {
     /// The formula's values and error bounds of each output; `None` if a rule judges the kernel.
     pub fn bounds(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
-        Some(self.program.as_ref()?.error(evaluation))
+        let mut bounded = self.program.as_ref()?.error(evaluation);
+        if let (Some(stated), Ok(bounded), None) = (&self.stated, &mut bounded, &evaluation.drop) {
+            match stated.value(evaluation) {
+                Ok(values) => note_disagreement(bounded, &values),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        Some(bounded)
     }
 
     /// Each output with the sums carried in another format; `None` if a rule judges the kernel.
@@ -99,6 +109,7 @@ impl Spec {
             signature,
             formula: None,
             program: None,
+            stated: None,
             family: None,
             rule: None,
             arithmetic: Arithmetic::default(),
@@ -131,6 +142,12 @@ impl Spec {
         shapes
     }
 
+    /// What callers promise of the kernel's inputs, by name.
+    pub fn limits(&self) -> BTreeMap<String, Limits> {
+        let promised = self.arguments.iter().filter(|a| a.limits != Limits::default());
+        promised.map(|argument| (argument.name.clone(), argument.limits.clone())).collect()
+    }
+
     /// The argument called `name`.
     pub fn argument(&self, name: &str) -> Option<&ArgumentSpec> {
         self.arguments.iter().find(|argument| argument.name == name)
@@ -154,6 +171,29 @@ impl Spec {
     /// True if a device of this backend can be asked to run the kernel.
     pub fn runs_on(&self, backend: &str) -> bool {
         self.backends.is_empty() || self.backends.iter().any(|name| name == backend)
+    }
+}
+
+/// Adds a problem to each output whose value in the form that the kernel computes differs from the
+/// stated formula's by more than the roundings of `f64`.
+fn note_disagreement(bounded: &mut BTreeMap<String, Bounded>, stated: &BTreeMap<String, Vec<f64>>) {
+    for (name, bounded) in bounded {
+        let Some(stated) = stated.get(name) else { continue };
+        let differs = |place: &usize| {
+            let (value, other) = (bounded.value[*place], stated[*place]);
+            let slack = bounded.error[*place] / 1048576.0 + other.abs() * 2f64.powi(-40);
+            value.is_finite() && other.is_finite() && (value - other).abs() > slack
+        };
+        let mut places = (0..bounded.value.len().min(stated.len())).filter(differs);
+        let Some(first) = places.next() else { continue };
+        let count = 1 + places.count() as u64;
+        bounded.problems.push(FixtureProblem {
+            kind: ProblemKind::Disagreement,
+            statement: name.clone(),
+            expression: format!("{name}[{first}] = {:e}", bounded.value[first]),
+            element: vec![first as i64],
+            count,
+        });
     }
 }
 
@@ -256,6 +296,8 @@ pub struct ArgumentSpec {
     pub extent: Option<Extent>,
     /// True if the caller clears the buffer before every run.
     pub zeroed: bool,
+    /// What the caller promises of an input's elements.
+    pub limits: Limits,
 }
 
 /// What a kernel does with an argument.

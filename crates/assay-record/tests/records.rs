@@ -1,9 +1,9 @@
 //! Records are written and read back unchanged, and other versions' records are handled.
 
 use assay_record::{
-    Discrimination, FaultResult, FaultVerdict, 
-    CaseName, CaseNameError, DeviceRecord, Evidence, ExitCode, Gate, GateResult, KernelResult,
-    Number, Outcome, ReadError, Report, SCHEMA, Summary,
+    CaseName, CaseNameError, DeviceRecord, Discrimination, Evidence, ExitCode, FaultResult,
+    FaultVerdict, Gate, GateResult, KernelResult, Number, Outcome, ReadError, Report, SCHEMA,
+    Summary,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

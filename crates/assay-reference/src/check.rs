@@ -333,6 +333,7 @@ impl<'a> Checker<'a> {
             reductions,
             reduction_of_stage,
             choice: None,
+            limits: std::collections::BTreeMap::new(),
         })
     }
 

@@ -125,6 +125,8 @@ pub enum ProblemKind {
     Overflow,
     /// A bound that is infinite or no number for another reason.
     Unbounded,
+    /// The form in which a kernel computes gives another value than the formula as stated.
+    Disagreement,
 }
 
 impl Program {

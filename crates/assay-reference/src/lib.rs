@@ -46,6 +46,7 @@ mod families;
 mod formula;
 mod frame;
 mod functions;
+mod limits;
 mod machine;
 mod order;
 mod parse;
@@ -70,6 +71,7 @@ pub use evaluate::{Bounded, Drop, Evaluation, FixtureProblem, Order, ProblemKind
 pub use extent::{Dims, Extent};
 pub use formula::Formula;
 pub use frame::{MAX_ELEMENTS, MAX_VISITS};
+pub use limits::Limits;
 pub use plan::Program;
 pub use reductions::{Reduction, ReductionRead};
 pub use signature::{Inputs, Signature, Tensor, dims};

@@ -4,6 +4,7 @@
 //! free in, so that it is computed once per value of those. Equal hoisted stages are one stage.
 //! Inside a stage equal nodes are one node, in an order where operands come first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use assay_num::Format;
@@ -11,6 +12,7 @@ use assay_num::Format;
 use crate::ast::{Operator, ReduceOperation};
 use crate::error::Span;
 use crate::extent::Extent;
+use crate::limits::Limits;
 use crate::reductions::Reduction;
 use crate::rule::choice::Choice;
 use crate::signature::Signature;
@@ -234,6 +236,8 @@ pub struct Program {
     pub(crate) reduction_of_stage: Vec<Option<usize>>,
     /// The rule that makes one of the inputs, a choice from what a statement computes.
     pub(crate) choice: Option<Arc<Choice>>,
+    /// What callers promise of inputs, by name.
+    pub(crate) limits: BTreeMap<String, Limits>,
 }
 
 impl Program {

@@ -70,9 +70,11 @@ impl Running {
             Ok(layout) => layout,
             Err(error) => return self.tally.fail(&base_case, error.to_string()),
         };
-        let base = subject
-            .prepare(Gate::NonFinite, dims, context.seed)
-            .unwrap_or_else(|| fill::base(&layout, &mut random.fork("base")));
+        let base = subject.prepare(Gate::NonFinite, dims, context.seed).unwrap_or_else(|| {
+            let base = fill::base(&layout, &mut random.fork("base"));
+            // Two forms of one formula agree on infinities where nothing cancels them.
+            if target.stated.is_some() { fill::positive(base, &layout) } else { base }
+        });
         let neighbour = fill::neighbour(&base, &layout, &mut random.fork("neighbour"));
         let setting = Setting { target, dims, layout: &layout, base: &base, neighbour: &neighbour };
         let problem = subject.reference(&setting.evaluation(&base)).and_then(|base| match base {
@@ -231,7 +233,8 @@ impl Setting<'_> {
         inputs: &Inputs,
     ) -> Result<Expected, String> {
         let of = |inputs: &Inputs| {
-            program.classes(&self.evaluation(inputs)).map_err(|error| fixture_error(&error))
+            let stated = self.target.stated.as_deref().unwrap_or(program);
+            stated.classes(&self.evaluation(inputs)).map_err(|error| fixture_error(&error))
         };
         let classes = of(inputs)?;
         let near = of(&planted.apply(self.neighbour, |value| value))?;
@@ -386,6 +389,7 @@ pub(super) fn meaningless(bounded: &BTreeMap<String, Bounded>) -> Option<String>
     problems.next().map(|problem| {
         let kind = match problem.kind {
             ProblemKind::Vanishing => "may vanish",
+            ProblemKind::Disagreement => "is not what the stated formula gives",
             _ => "may overflow",
         };
         format!("fixture: `{}` in `{}` {kind}", problem.expression, problem.statement)

@@ -90,12 +90,17 @@ pub(super) fn build(
     fill: Fill,
     random: &mut SplitMix64,
 ) -> Result<Inputs, RunError> {
-    let targets = targets(spec);
+    let (targets, limits) = (targets(spec), spec.limits());
     let mut inputs = Inputs::default();
     for tensor in &spec.signature.inputs {
         let shape = sizes(&tensor.name, &tensor.shape, dims)?;
         let count = shape.iter().product();
         let target = targets.iter().find(|target| target.tensor == tensor.name);
+        let promised = limits.get(&tensor.name).and_then(|l| l.draw(dims, count, random));
+        if let Some(indices) = promised {
+            inputs.tensors.insert(tensor.name.clone(), indices);
+            continue;
+        }
         let values = match (fill, target) {
             (Fill::Order(first), Some(target)) => {
                 lines(tensor.format, &shape, target.axis, (first, random))

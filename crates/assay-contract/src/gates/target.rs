@@ -8,7 +8,7 @@ use assay_num::random::SplitMix64;
 use assay_record::{CaseName, Gate};
 use assay_reference::fill::{FillError, Layout};
 use assay_reference::rule::Rule;
-use assay_reference::{Arithmetic, Dims, Program, Signature};
+use assay_reference::{Arithmetic, Dims, Limits, Program, Signature};
 
 use super::{GateContext, envelope};
 use crate::spec::Spec;
@@ -17,9 +17,13 @@ use crate::subject::{RunError, RunRequest, RunResult, Subject};
 /// A kernel's reference with all that its fills depend on.
 pub(super) struct Target {
     pub(super) judge: Judge,
+    /// The formula that decides classes, where bounds come from another form of it.
+    pub(super) stated: Option<Arc<Program>>,
     pub(super) signature: Signature,
     pub(super) arithmetic: Arithmetic,
     pub(super) tiles: BTreeMap<String, i64>,
+    /// What callers promise of the inputs.
+    pub(super) limits: BTreeMap<String, Limits>,
 }
 
 /// What says which outputs are right.
@@ -44,9 +48,11 @@ impl Target {
         };
         Ok(Target {
             judge,
+            stated: spec.stated.clone(),
             signature: spec.signature.clone(),
             arithmetic: spec.arithmetic.clone(),
             tiles: envelope::tiles(spec),
+            limits: spec.limits(),
         })
     }
 
@@ -54,7 +60,11 @@ impl Target {
     pub(super) fn layout(&self, dims: &Dims) -> Result<Layout, FillError> {
         match &self.judge {
             Judge::Formula(program) => Layout::of(program, dims, &self.tiles),
-            Judge::Rule(rule) => Layout::of_rule(rule, &self.signature, dims, &self.tiles),
+            Judge::Rule(rule) => {
+                let mut layout = Layout::of_rule(rule, &self.signature, dims, &self.tiles)?;
+                layout.limit(&self.limits, dims);
+                Ok(layout)
+            }
         }
     }
 }

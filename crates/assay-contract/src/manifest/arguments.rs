@@ -1,14 +1,18 @@
 //! A kernel's arguments and launches.
 
 use assay_num::Format;
-use assay_reference::Extent;
+use assay_reference::{Extent, Limits};
 
 use super::error::ManifestError;
 use super::reader::{Entry, Table};
 use crate::spec::{ArgumentSpec, LaunchSpec, Role};
 
-const ARGUMENT_KEYS: [&str; 8] =
-    ["name", "role", "type", "shape", "strides", "align", "value", "zeroed"];
+const ARGUMENT_KEYS: [&str; 11] = [
+    "name", "role", "type", "shape", "strides", "align", "value", "zeroed", "range", "distinct",
+    "exact",
+];
+/// Keys that say something of an input's elements.
+const LIMIT_KEYS: [&str; 3] = ["range", "distinct", "exact"];
 const ROLES: [(&str, Role); 6] = [
     ("in", Role::In),
     ("out", Role::Out),
@@ -51,6 +55,7 @@ fn read_argument(entry: &Entry<'_>) -> Result<ArgumentSpec, ManifestError> {
         value: None,
         extent: None,
         zeroed: false,
+        limits: Limits::default(),
     };
     if role.is_buffer() {
         read_buffer(&table, &mut argument)?;
@@ -70,6 +75,7 @@ fn read_buffer(table: &Table<'_>, argument: &mut ArgumentSpec) -> Result<(), Man
     if let Some(align) = table.get("align") {
         argument.align = read_align(&align, argument.format)?;
     }
+    argument.limits = read_limits(table, argument)?;
     if let Some(zeroed) = table.get("zeroed") {
         argument.zeroed = zeroed.flag()?;
         if argument.zeroed && !matches!(argument.role, Role::Out | Role::Scratch) {
@@ -77,6 +83,38 @@ fn read_buffer(table: &Table<'_>, argument: &mut ArgumentSpec) -> Result<(), Man
         }
     }
     Ok(())
+}
+
+fn read_limits(table: &Table<'_>, argument: &ArgumentSpec) -> Result<Limits, ManifestError> {
+    if !matches!(argument.role, Role::In | Role::InOut) {
+        for key in LIMIT_KEYS {
+            refuse(table, key, "only inputs have it")?;
+        }
+    }
+    let mut limits = Limits::default();
+    if let Some(range) = table.get("range") {
+        if argument.format.is_float() {
+            let error = range.error("only integers are used as indices, lengths or positions");
+            return Err(error.hint("give the input an integer type"));
+        }
+        let ends = extents(&range)?;
+        limits.range = Some(ends.try_into().map_err(|_| range.error("a range is [from, to]"))?);
+    }
+    if let Some(distinct) = table.get("distinct") {
+        limits.distinct = distinct.flag()?;
+        if limits.distinct && limits.range.is_none() {
+            return Err(distinct.error("distinct values need a `range` to be taken from"));
+        }
+    }
+    if let Some(exact) = table.get("exact") {
+        let value = exact.number()?;
+        if argument.format.round(value) != value {
+            let format = argument.format.name();
+            return Err(exact.error(format!("{value} is no value of {format}")));
+        }
+        limits.exact = Some(value);
+    }
+    Ok(limits)
 }
 
 fn read_strides(entry: &Entry<'_>, argument: &ArgumentSpec) -> Result<Vec<Extent>, ManifestError> {
@@ -102,7 +140,7 @@ fn read_align(entry: &Entry<'_>, format: Format) -> Result<u64, ManifestError> {
 }
 
 fn read_value(table: &Table<'_>, argument: &mut ArgumentSpec) -> Result<(), ManifestError> {
-    for key in ["shape", "strides", "align", "zeroed"] {
+    for key in ["shape", "strides", "align", "zeroed"].into_iter().chain(LIMIT_KEYS) {
         refuse(table, key, "only buffers have it")?;
     }
     if argument.role == Role::Dim {

@@ -43,12 +43,31 @@ fn check_argument(argument: &ArgumentSpec, spec: &Spec) -> Result<(), Complaint>
         return Err(("an `inout` needs an output that overwrites it".to_owned(), Some(hint)));
     }
     for dims in spec.served() {
+        check_range(argument, &dims, spec)?;
         for extent in argument.shape.iter().chain(&argument.extent) {
             at_least(extent, &dims, 1, spec)?;
         }
         for stride in argument.strides.iter().flatten() {
             at_least(stride, &dims, 0, spec)?;
         }
+    }
+    Ok(())
+}
+
+/// A promised range holds something, all of it values of the type, and enough where distinct.
+fn check_range(argument: &ArgumentSpec, dims: &Dims, spec: &Spec) -> Result<(), Complaint> {
+    let Some([from, to]) = &argument.limits.range else { return Ok(()) };
+    let (format, at) = (argument.format, shown(dims));
+    let low = at_least(from, dims, format.min_finite() as i64, spec)?;
+    let high = at_least(to, dims, low + 1, spec)?;
+    if (high - 1) as f64 > format.max_finite() {
+        return Err((format!("{} is no {} at {at}", high - 1, format.name()), None));
+    }
+    let count: i64 =
+        argument.shape.iter().map(|extent| extent.eval(dims).unwrap_or(1).max(1)).product();
+    if argument.limits.distinct && count > high - low {
+        let message = format!("{count} elements, but {} distinct values at {at}", high - low);
+        return Err((message, None));
     }
     Ok(())
 }

@@ -26,13 +26,40 @@ pub(super) fn read_formula(table: &Table<'_>, spec: &mut Spec) -> Result<(), Man
             return Err(error.hint("add `formula`, `family` or `rule`"));
         }
     };
-    let program = match table.get("choice") {
-        Some(choice) => choose(&formula, (&entry, &choice), &spec.signature)?,
-        None => check(&formula, &entry, &spec.signature)?,
+    let planned = |formula: &Formula, entry: &Entry<'_>, spec: &Spec| {
+        let program = match table.get("choice") {
+            Some(choice) => choose(formula, (entry, &choice), &spec.signature)?,
+            None => check(formula, entry, &spec.signature)?,
+        };
+        Ok::<_, ManifestError>(program.with_limits(spec.limits()))
+    };
+    let program = planned(&formula, &entry, spec)?;
+    check_indices(table, &program, spec)?;
+    let program = match table.get("computed_as") {
+        Some(entry) => {
+            spec.stated = Some(Arc::new(program));
+            planned(&parse(&entry)?, &entry, spec)?
+        }
+        None => program,
     };
     spec.program = Some(Arc::new(program));
     spec.formula = Some(formula);
     Ok(())
+}
+
+/// Every input that the formula takes indices from has a range: any other value may leave an axis.
+fn check_indices(table: &Table<'_>, program: &Program, spec: &Spec) -> Result<(), ManifestError> {
+    let limits = program.limits();
+    let chosen = program.choice().map(|choice| choice.output().name.as_str());
+    let has_range = |name: &str| {
+        chosen == Some(name) || limits.get(name).is_some_and(|limits| limits.range.is_some())
+    };
+    let open = program.index_inputs().into_iter().find(|name| !has_range(name));
+    let place = open.and_then(|name| spec.arguments.iter().position(|a| a.name == name));
+    let (Some(name), Some(place)) = (open, place) else { return Ok(()) };
+    let entry = table.need("args")?.list()?[place].clone();
+    let message = format!("the formula takes indices from `{name}`, which states no range");
+    Err(entry.error(message).hint("add `range = [\"0\", \"n\"]`, half-open, of dims"))
 }
 
 fn parse(entry: &Entry<'_>) -> Result<Formula, ManifestError> {
@@ -56,7 +83,7 @@ fn check(
     signature: &Signature,
 ) -> Result<Program, ManifestError> {
     formula.check(signature).map_err(|error| {
-        if entry.path == "formula" {
+        if entry.path != "family" {
             return place(entry, error);
         }
         let declared: Vec<&str> =

@@ -15,10 +15,11 @@ use super::formula::read_formula;
 use super::reader::{Entry, Table, check_name};
 use crate::spec::{ArgumentSpec, DimSpec, Role, RuleSpec, SourcePlace, Spec};
 
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 24] = [
     "module",
     "family",
     "formula",
+    "computed_as",
     "rule",
     "choice",
     "dims",

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use assay_num::Format;
+use assay_num::random::SplitMix64;
 
-use crate::{Dims, Extent, Inputs, ReduceOperation, Signature};
+use crate::{Dims, Extent, Inputs, Limits, ReduceOperation, Signature};
 
 use super::FillError;
 use super::term::Term;
@@ -39,6 +40,10 @@ pub struct TensorLayout {
     /// What finite data is multiplied by, so that the states of scans stay finite; 1 for tensors
     /// that no carry is multiplied by.
     pub scale: f64,
+    /// The value that every element takes in fills of exact sums that do not shape the tensor.
+    pub exact: Option<f64>,
+    /// The elements, where the caller promises a range: no fill writes others.
+    pub indices: Option<Vec<f64>>,
 }
 
 /// One reduction at one shape.
@@ -89,10 +94,29 @@ impl Layout {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
 
-    /// Inputs of zeros, in every tensor's shape.
+    /// Inputs of zeros, in every tensor's shape; tensors with a promised range hold their indices.
     pub fn zeros(&self) -> Inputs {
-        let zeros = |tensor: &TensorLayout| (tensor.name.clone(), vec![0.0; tensor.count()]);
+        let zeros = |tensor: &TensorLayout| {
+            let indices = tensor.indices.clone();
+            (tensor.name.clone(), indices.unwrap_or_else(|| vec![0.0; tensor.count()]))
+        };
         Inputs { tensors: self.tensors.iter().map(zeros).collect() }
+    }
+
+    /// Holds the tensors to what callers promise of them at `dims`.
+    pub fn limit(&mut self, limits: &BTreeMap<String, Limits>, dims: &Dims) {
+        let random = SplitMix64::new(0).fork(&format!("{dims:?}"));
+        for tensor in &mut self.tensors {
+            let Some(limits) = limits.get(&tensor.name) else { continue };
+            tensor.exact = limits.exact;
+            let mut random = random.fork(&tensor.name);
+            tensor.indices = limits.draw(dims, tensor.count(), &mut random);
+        }
+    }
+
+    /// The tensors whose elements fills choose, all but those with a promised range.
+    pub fn filled(&self) -> impl Iterator<Item = &TensorLayout> {
+        self.tensors.iter().filter(|tensor| tensor.indices.is_none())
     }
 }
 
@@ -225,6 +249,8 @@ pub(super) fn tensors(
             walked: axes,
             tiles: tensor.shape.iter().map(|extent| tile_of(extent, dims, tiles)).collect(),
             scale: 1.0,
+            exact: None,
+            indices: None,
         });
     }
     Ok(layouts)

@@ -82,7 +82,9 @@ impl Layout {
         for tensor in &mut tensors {
             tensor.scale = decays.get(&tensor.name).copied().unwrap_or(1.0);
         }
-        Ok(Layout { tensors, reductions, rows: layout::rows(signature, dims) })
+        let mut layout = Layout { tensors, reductions, rows: layout::rows(signature, dims) };
+        layout.limit(program.limits(), dims);
+        Ok(layout)
     }
 
     /// The layout of the tensors of a kernel that a rule judges: the rule walks the last axis of

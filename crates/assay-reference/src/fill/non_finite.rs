@@ -53,7 +53,7 @@ impl Planted {
 /// Finite data that plants are put into: magnitudes near 1, never 0.
 pub fn base(layout: &Layout, random: &mut SplitMix64) -> Inputs {
     let mut inputs = layout.zeros();
-    for tensor in &layout.tensors {
+    for tensor in layout.filled() {
         let mut random = random.fork(&tensor.name);
         if let Some(elements) = inputs.tensors.get_mut(&tensor.name) {
             elements.fill_with(|| values::ordinary(tensor.format, &mut random));
@@ -63,11 +63,22 @@ pub fn base(layout: &Layout, random: &mut SplitMix64) -> Inputs {
     inputs
 }
 
+/// The same data with every element positive; zeros become 1.
+pub fn positive(mut base: Inputs, layout: &Layout) -> Inputs {
+    for tensor in layout.filled() {
+        if let Some(elements) = base.tensors.get_mut(&tensor.name) {
+            let positive = |value: f64| if value == 0.0 { 1.0 } else { value.abs() };
+            elements.iter_mut().for_each(|element| *element = positive(*element));
+        }
+    }
+    base
+}
+
 /// The same data with every element moved by up to one part in 32: what a class depends on must
 /// survive this.
 pub fn neighbour(base: &Inputs, layout: &Layout, random: &mut SplitMix64) -> Inputs {
     let mut inputs = base.clone();
-    for tensor in layout.tensors.iter().filter(|tensor| tensor.format.is_float()) {
+    for tensor in layout.filled().filter(|tensor| tensor.format.is_float()) {
         if let Some(elements) = inputs.tensors.get_mut(&tensor.name) {
             for element in elements {
                 let moved = *element * (1.0 + random.range(-1.0, 1.0) / 32.0);
@@ -82,7 +93,7 @@ pub fn neighbour(base: &Inputs, layout: &Layout, random: &mut SplitMix64) -> Inp
 /// some rows stay finite; a tensor that all rows share and a reduction walks holds one plant a
 /// run, since one plant reaches every output.
 pub fn runs(layout: &Layout, random: &mut SplitMix64) -> Vec<Planted> {
-    layout.tensors.iter().flat_map(|tensor| tensor_runs(tensor, random)).collect()
+    layout.filled().flat_map(|tensor| tensor_runs(tensor, random)).collect()
 }
 
 fn tensor_runs(tensor: &TensorLayout, random: &mut SplitMix64) -> Vec<Planted> {

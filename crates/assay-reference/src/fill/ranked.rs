@@ -47,7 +47,7 @@ pub fn build(
     random: &mut SplitMix64,
 ) -> Inputs {
     let mut inputs = layout.zeros();
-    for tensor in &layout.tensors {
+    for tensor in layout.filled() {
         let Some(elements) = inputs.tensors.get_mut(&tensor.name) else { continue };
         for (number, line) in tensor.main_lines().into_iter().enumerate() {
             let pattern = patterns.get(number % patterns.len().max(1)).copied();

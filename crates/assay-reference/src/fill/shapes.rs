@@ -108,7 +108,7 @@ pub fn tiny_scale(scalars: impl IntoIterator<Item = f64>) -> f64 {
 pub fn build(layout: &Layout, styles: &[Style], tiny: f64, random: &mut SplitMix64) -> Inputs {
     let mut inputs = layout.zeros();
     let shaped = shaped_tensor(layout).map(|tensor| tensor.name.clone());
-    for tensor in &layout.tensors {
+    for tensor in layout.filled() {
         let mut random = random.fork(&tensor.name);
         let Some(elements) = inputs.tensors.get_mut(&tensor.name) else { continue };
         let is_shaped = shaped.as_ref() == Some(&tensor.name);
@@ -125,7 +125,7 @@ pub fn build(layout: &Layout, styles: &[Style], tiny: f64, random: &mut SplitMix
 
 /// The first input that has rows, else the first: the one that styles are about.
 fn shaped_tensor(layout: &Layout) -> Option<&TensorLayout> {
-    layout.tensors.iter().find(|tensor| tensor.row_axis.is_some()).or(layout.tensors.first())
+    layout.filled().find(|tensor| tensor.row_axis.is_some()).or(layout.filled().next())
 }
 
 /// Lines that each lie in one row; single elements where the tensor's only axis is the rows'.

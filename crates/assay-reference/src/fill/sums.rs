@@ -83,7 +83,7 @@ pub fn build(
     random: &mut SplitMix64,
 ) -> Inputs {
     let mut inputs = layout.zeros();
-    for tensor in &layout.tensors {
+    for tensor in layout.filled() {
         let mut random = random.fork(&tensor.name);
         if let Some(elements) = inputs.tensors.get_mut(&tensor.name) {
             elements.fill_with(|| values::whole(tensor.format, &mut random, 1));
