@@ -11,17 +11,20 @@ __device__ static void gemv(const Weight* w, const float* x, float* y, unsigned 
     constexpr unsigned kPack = kWide<Weight>;
     const unsigned row = blockIdx.x * kRowsPerBlock + warp_index();
     if (row >= rows) return;  // A whole warp leaves.
-    const Weight* weights = row_start(w, row, cols);
+    const unsigned source = fault("off_by_one_row") && row > 0 ? row - 1 : row;
+    const Weight* weights = row_start(w, source, cols);
     const bool aligned = rows_aligned<kPack>(w, cols) && rows_aligned<kPack>(x, cols);
 
+    const unsigned end = fault("dropped_tail") ? cols / kPack * kPack : cols;
     float sum = 0.0f;
-    for (unsigned c = lane_index() * kPack; c < cols; c += kWarp * kPack) {
+    for (unsigned c = lane_index() * kPack; c < end; c += kWarp * kPack) {
         const Pack<kPack> p = load<kPack>(weights, c, cols, aligned, 0.0f);
         const Pack<kPack> q = load<kPack>(x, c, cols, aligned, 0.0f);
 #pragma unroll
-        for (unsigned i = 0; i < kPack; ++i) sum = fmaf(p.at[i], q.at[i], sum);
+        for (unsigned i = 0; i < kPack; ++i) sum = carried(fmaf(p.at[i], q.at[i], sum));
     }
     sum = lanes_reduce<kWarp>(sum, Sum());
+    if (fault("unwritten_element") && row + 1 == rows && row % kRowsPerBlock != 0) return;
     if (lane_index() == 0) y[row] = sum;
 }
 

@@ -9,15 +9,17 @@ row_dot_f32(const float* __restrict__ a, const float* __restrict__ b, float* __r
     const unsigned row = blockIdx.x;
     if (row >= rows) return;
     const float* left = row_start(a, row, cols);
-    const float* right = row_start(b, row, cols);
+    const unsigned other = fault("off_by_one_row") && row > 0 ? row - 1 : row;
+    const float* right = row_start(b, other, cols);
     const bool aligned = rows_aligned<4>(a, cols) && rows_aligned<4>(b, cols);
 
+    const unsigned end = fault("dropped_tail") ? cols / 4 * 4 : cols;
     float sum = 0.0f;
-    for (unsigned c = threadIdx.x * 4; c < cols; c += kThreads * 4) {
+    for (unsigned c = threadIdx.x * 4; c < end; c += kThreads * 4) {
         const Pack<4> p = load<4>(left, c, cols, aligned, 0.0f);
         const Pack<4> q = load<4>(right, c, cols, aligned, 0.0f);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sum = fmaf(p.at[i], q.at[i], sum);
+        for (int i = 0; i < 4; ++i) sum = carried(fmaf(p.at[i], q.at[i], sum));
     }
     sum = block_reduce<kThreads>(sum, Sum());
     if (threadIdx.x == 0) y[row] = sum;

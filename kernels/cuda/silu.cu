@@ -3,7 +3,11 @@
 
 constexpr int kThreads = 256;
 
-__device__ static float silu(float x) { return x / (1.0f + expf(-x)); }
+__device__ static float silu(float x) {
+    if constexpr (fault("growing_exponential")) return x * expf(x) / (1.0f + expf(x));
+    if constexpr (fault("rounding_added")) x = __bfloat162float(__float2bfloat16_rn(x));
+    return x / (1.0f + expf(-x));
+}
 
 extern "C" __global__ void __launch_bounds__(kThreads)
 silu_f32(const float* __restrict__ x, float* __restrict__ y, unsigned count) {
@@ -11,9 +15,11 @@ silu_f32(const float* __restrict__ x, float* __restrict__ y, unsigned count) {
     if (first >= count) return;
     // Only the last four can be cut short; all others are a row of four.
     const bool whole = count - first >= 4;
+    if (fault("dropped_tail") && !whole) return;
     const bool aligned = whole && rows_aligned<4>(x, 4) && rows_aligned<4>(y, 4);
     Pack<4> pack = load<4>(x, first, count, aligned, 0.0f);
 #pragma unroll
     for (int i = 0; i < 4; ++i) pack.at[i] = silu(pack.at[i]);
-    store(pack, y, first, count, aligned);
+    const unsigned end = fault("past_the_end") ? first + 4 : count;
+    store(pack, y, first, end, aligned);
 }

@@ -16,6 +16,7 @@ struct Running {
 // What exponents are taken relative to. A maximum of -Inf would turn every difference into a NaN,
 // although values of -Inf only add nothing yet; relative to zero they add nothing.
 __device__ static float reference(float maximum) {
+    if constexpr (fault("unguarded_tile")) return maximum;
     return maximum == negative_infinity() ? 0.0f : maximum;
 }
 
@@ -24,16 +25,18 @@ __device__ static void include(Running& running, const Pack<4>& pack) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) maximum = max_nan(maximum, pack.at[i]);
     const float zero = reference(maximum);
-    running.sum *= expf(running.maximum - zero);
+    if constexpr (!fault("rescale_dropped")) running.sum *= expf(running.maximum - zero);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) running.sum += expf(pack.at[i] - zero);
+    for (int i = 0; i < 4; ++i) running.sum = carried(running.sum + expf(pack.at[i] - zero));
     running.maximum = maximum;
 }
 
 // The row's maximum and sum, in every thread.
 __device__ static Running row_statistics(const float* values, unsigned cols, bool aligned) {
-    Running running = {negative_infinity(), 0.0f};
-    for (unsigned c = threadIdx.x * 4; c < cols; c += kThreads * 4) {
+    constexpr unsigned kTile = kThreads * 4;
+    const unsigned end = fault("last_tile_dropped") && cols > kTile ? cols - cols % kTile : cols;
+    Running running = {fault("max_from_zero") ? 0.0f : negative_infinity(), 0.0f};
+    for (unsigned c = threadIdx.x * 4; c < end; c += kTile) {
         include(running, load<4>(values, c, cols, aligned, negative_infinity()));
     }
     const float maximum = block_reduce<kThreads>(running.maximum, Max());
@@ -57,6 +60,7 @@ __device__ static void softmax_row(const float* x, Out* y, unsigned rows, unsign
         for (int i = 0; i < 4; ++i) {
             pack.at[i] = expf(pack.at[i] - statistics.maximum) / statistics.sum;
         }
+        if (fault("dropped_tail") && cols - c < 4) continue;
         store(pack, outputs, c, cols, stores_aligned);
     }
 }

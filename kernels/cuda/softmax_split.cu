@@ -37,15 +37,6 @@ __device__ static float reference(float maximum) {
     return maximum == negative_infinity() ? 0.0f : maximum;
 }
 
-__device__ static float larger(float a, float b) {
-    if constexpr (fault("fmax_for_max")) return fmaxf(a, b);
-    return max_nan(a, b);
-}
-
-struct Larger {
-    __device__ float operator()(float a, float b) const { return larger(a, b); }
-};
-
 __device__ static unsigned chunks_of(unsigned cols) { return (cols - 1) / kChunk + 1; }
 
 template <typename T>
@@ -68,9 +59,9 @@ __device__ static Statistics chunk_statistics(const Held<T>& held) {
 #pragma unroll
     for (const Pack<kPack>& pack : held.packs) {
 #pragma unroll
-        for (unsigned i = 0; i < kPack; ++i) maximum = larger(maximum, pack.at[i]);
+        for (unsigned i = 0; i < kPack; ++i) maximum = max_nan(maximum, pack.at[i]);
     }
-    maximum = block_reduce<kThreads>(maximum, Larger());
+    maximum = block_reduce<kThreads>(maximum, Max());
 
     const float zero = reference(maximum);
     float sum = 0.0f;
@@ -86,8 +77,8 @@ __device__ static Statistics chunk_statistics(const Held<T>& held) {
 __device__ static Statistics merge(const float* maxima, const float* sums, unsigned chunks) {
     const unsigned merged = fault("last_tile_dropped") && chunks > 1 ? chunks - 1 : chunks;
     float maximum = negative_infinity();
-    for (unsigned k = lane_index(); k < chunks; k += kWarp) maximum = larger(maximum, maxima[k]);
-    maximum = lanes_reduce<kWarp>(maximum, Larger());
+    for (unsigned k = lane_index(); k < chunks; k += kWarp) maximum = max_nan(maximum, maxima[k]);
+    maximum = lanes_reduce<kWarp>(maximum, Max());
 
     const float zero = reference(maximum);
     float sum = 0.0f;

@@ -15,23 +15,30 @@ constexpr uint64_t kNone = 0;
 // Larger for a larger value, and never zero: NaNs are the largest, the two zeros are equal.
 __device__ static uint32_t value_rank(uint32_t bits) {
     const uint32_t magnitude = bits & 0x7fffu;
-    if (magnitude > 0x7f80u) return 0xffffu;
-    const bool negative = (bits & 0x8000u) != 0 && magnitude != 0;
+    if (magnitude > 0x7f80u) return fault("nan_smallest") ? 0x0001u : 0xffffu;
+    if constexpr (fault("sign_ignored")) return 0x8000u + magnitude;
+    const bool negative = (bits & 0x8000u) != 0 && (magnitude != 0 || fault("zeros_ordered"));
+    if (fault("zeros_ordered") && negative) return 0x7fffu - magnitude;
     return negative ? 0x8000u - magnitude : 0x8000u + magnitude;
 }
 
 // A key for each element that puts the row in order: by rank, then by the lower index.
 __device__ static uint64_t element_key(__nv_bfloat16 value, unsigned index) {
     const uint32_t rank = value_rank(__bfloat16_as_ushort(value));
-    return static_cast<uint64_t>(rank) << 32 | static_cast<uint32_t>(~index);
+    const uint32_t place = fault("last_of_equals") ? index + 1 : ~index;
+    return static_cast<uint64_t>(rank) << 32 | place;
 }
 
-__device__ static unsigned key_index(uint64_t key) { return ~static_cast<uint32_t>(key); }
+__device__ static unsigned key_index(uint64_t key) {
+    if constexpr (fault("last_of_equals")) return static_cast<uint32_t>(key) - 1;
+    return ~static_cast<uint32_t>(key);
+}
 
 // The largest key under `limit` among the elements that fall to this thread.
 __device__ static uint64_t best_below(const __nv_bfloat16* values, unsigned cols, uint64_t limit) {
+    const unsigned end = fault("dropped_tail") ? cols / kThreads * kThreads : cols;
     uint64_t best = kNone;
-    for (unsigned c = threadIdx.x; c < cols; c += kThreads) {
+    for (unsigned c = threadIdx.x; c < end; c += kThreads) {
         const uint64_t key = element_key(values[c], c);
         if (key < limit && key > best) best = key;
     }

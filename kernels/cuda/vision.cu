@@ -30,14 +30,6 @@ __device__ static float gelu(float x) {
     return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
 }
 
-// `value` as T holds it.
-template <typename T>
-__device__ static float rounded(float value) {
-    T narrowed;
-    narrow(value, &narrowed);
-    return widen(narrowed);
-}
-
 template <typename T>
 __device__ static Pack<kWide<T>> activate(const T* x, const T* bias, const Share<T>& at,
                                           unsigned cols) {
