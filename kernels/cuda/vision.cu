@@ -36,7 +36,7 @@ __device__ static Pack<kWide<T>> activate(const T* x, const T* bias, const Share
     constexpr unsigned kPack = kWide<T>;
     const bool aligned = rows_aligned<kPack>(x, cols) && rows_aligned<kPack>(bias, cols);
     Pack<kPack> pack = load<kPack>(row_start(x, at.row, cols), at.first, cols, aligned, 0.0f);
-    const unsigned group = fault("wrong_group") ? at.first / kPack * 4 : at.first;
+    const unsigned group = fault("wrong_group") ? at.first / 32 * 32 : at.first;
     const Pack<kPack> biases = load<kPack>(bias, group, cols, aligned, 0.0f);
 #pragma unroll
     for (unsigned i = 0; i < kPack; ++i) {
