@@ -23,7 +23,7 @@ __device__ static void gemv(const Weight* w, const float* x, float* y, unsigned 
 #pragma unroll
         for (unsigned i = 0; i < kPack; ++i) sum = carried(fmaf(p.at[i], q.at[i], sum));
     }
-    sum = lanes_reduce<kWarp>(sum, Sum());
+    sum = lanes_reduce<fault("short_tree") ? kWarp / 2 : kWarp>(sum, Sum());
     if (fault("unwritten_element") && row + 1 == rows && row % kRowsPerBlock != 0) return;
     if (lane_index() == 0) y[row] = sum;
 }

@@ -60,6 +60,9 @@ __device__ static void wide(const T* shards, T* y, unsigned ranks, unsigned coun
         }
     }
     for (; s < added; ++s) add(sums, shard(s));
+    if constexpr (fault("input_written")) {
+        store(sums, const_cast<T*>(shards), first, count, aligned);
+    }
     store(sums, y, first, count, rows_aligned<kPack>(y, count));
 }
 

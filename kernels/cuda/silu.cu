@@ -5,8 +5,9 @@ constexpr int kThreads = 256;
 
 __device__ static float silu(float x) {
     if constexpr (fault("growing_exponential")) return x * expf(x) / (1.0f + expf(x));
-    if constexpr (fault("rounding_added")) x = __bfloat162float(__float2bfloat16_rn(x));
-    return x / (1.0f + expf(-x));
+    if constexpr (fault("rounding_added")) x = rounded<__nv_bfloat16>(x);
+    const float y = x / (1.0f + expf(-x));
+    return fault("half_output") ? rounded<__half>(y) : y;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)

@@ -54,8 +54,11 @@ __device__ static void softmax_row(const float* x, Out* y, unsigned rows, unsign
     const bool stores_aligned = rows_aligned<4>(y, cols);
 
     const Running statistics = row_statistics(values, cols, loads_aligned);
+    // In the fault only the first pass knows where rows start that are no multiple of 4 long.
+    const float* again =
+        fault("stride_in_one_pass") ? row_start(x, row, (cols + 3) / 4 * 4) : values;
     for (unsigned c = threadIdx.x * 4; c < cols; c += kThreads * 4) {
-        Pack<4> pack = load<4>(values, c, cols, loads_aligned, negative_infinity());
+        Pack<4> pack = load<4>(again, c, cols, loads_aligned, negative_infinity());
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             pack.at[i] = expf(pack.at[i] - statistics.maximum) / statistics.sum;

@@ -116,7 +116,9 @@ __device__ static void scale_block(const T* x, const float* maxima, const float*
     const unsigned begin = blockIdx.x % chunks * kChunk;
     const bool loads_aligned = rows_aligned<kPack>(x, cols);
     const bool stores_aligned = rows_aligned<kPack>(y, cols);
-    Held<T> held = load_chunk(row_start(x, row, cols), begin, cols, loads_aligned);
+    // In the fault only the first launch knows where rows start that are no multiple of 8 long.
+    const unsigned stride = fault("stride_in_one_pass") ? (cols + 7) / 8 * 8 : cols;
+    Held<T> held = load_chunk(row_start(x, row, stride), begin, cols, loads_aligned);
 
     const unsigned source = fault("off_by_one_row") && row > 0 ? row - 1 : row;
     const Statistics statistics =
