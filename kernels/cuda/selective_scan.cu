@@ -87,7 +87,7 @@ selective_scan_f32(const float* __restrict__ x, const float* __restrict__ dt,
             const int64_t at = static_cast<int64_t>(t) * channels + channel;
             const float step = dt[at];
             const float input = __fmul_rn(step, x[at]);
-            float out = __fmul_rn(through, x[at]);
+            float out = 0.0f;
 #pragma unroll
             for (int n = 0; n < kStates; ++n) {
                 const float added = __fmul_rn(input, rows.b[t - first][n]);
@@ -95,7 +95,8 @@ selective_scan_f32(const float* __restrict__ x, const float* __restrict__ dt,
                 if (t < steps) h[n] = kept(fmaf(decay, h[n], added));
                 out = fmaf(h[n], rows.c[t - first][n], out);
             }
-            y[at] = out;
+            // Last, so that one rounding is all that the skip passes.
+            y[at] = fmaf(through, x[at], out);
         }
         if constexpr (!fault("stale_shared")) __syncthreads();  // Before the next chunk's rows.
     }

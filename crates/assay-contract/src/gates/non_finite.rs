@@ -97,7 +97,11 @@ impl Running {
             self.tally.count();
             self.planted(subject, (&case, &setting, &planted), fixture);
         }
-        for (tensor, fixture) in fixtures.into_iter().filter(|(_, fixture)| fixture.all_ran) {
+        for (tensor, mut fixture) in fixtures.into_iter().filter(|(_, fixture)| fixture.all_ran) {
+            for place in setting.forget_unread(&tensor, &mut fixture) {
+                let at = crate::spec::shown(dims);
+                self.tally.note(format!("the formula does not read `{tensor}` at {place} ({at})"));
+            }
             if let Some(reason) = fixture.weakness(&tensor) {
                 self.tally.unproven(&base_case, reason);
             }
@@ -244,6 +248,31 @@ impl Setting<'_> {
         self.check_signs(subject, planted, &classes)?;
         let changes = classes != of(self.base)?;
         Ok(Expected { classes, changes })
+    }
+
+    /// Takes out of the fixture the places that the formula does not read at this shape, such as
+    /// keys outside a window: what is planted there has to change nothing, and nothing changed.
+    fn forget_unread(&self, tensor: &str, fixture: &mut Fixture) -> Vec<usize> {
+        let Judge::Formula(program) = &self.target.judge else { return Vec::new() };
+        let silent = |(_, changes): &(&usize, &bool)| !**changes;
+        let silent: Vec<usize> = fixture.places.iter().filter(silent).map(|(p, _)| *p).collect();
+        let unread: Vec<usize> =
+            silent.into_iter().filter(|place| !self.reads(program, tensor, *place)).collect();
+        unread.iter().for_each(|place| drop(fixture.places.remove(place)));
+        unread
+    }
+
+    /// Whether a NaN at `place` of every line of a tensor changes the class of some output; all that
+    /// arithmetic reads does.
+    fn reads(&self, program: &Program, tensor: &str, place: usize) -> bool {
+        let Some(layout) = self.layout.tensor(tensor) else { return true };
+        let mut inputs = self.base.clone();
+        if let Some(elements) = inputs.tensors.get_mut(tensor) {
+            let lines = layout.main_lines();
+            lines.iter().for_each(|line| elements[line.at(place)] = f64::NAN);
+        }
+        let classes = |inputs: &Inputs| program.classes(&self.evaluation(inputs)).ok();
+        classes(&inputs).zip(classes(self.base)).is_none_or(|(with, without)| with != without)
     }
 
     /// What the outputs must be given the choice that the kernel made, if it made one.
