@@ -15,6 +15,7 @@ mod layout;
 pub mod manifest;
 mod memory;
 pub mod run;
+pub mod shrink;
 pub mod spec;
 pub mod subject;
 pub mod twins;

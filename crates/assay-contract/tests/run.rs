@@ -4,10 +4,11 @@
 mod common;
 
 use assay_contract::manifest::ManifestKernel;
-use assay_contract::run::{self, list, replay, select, summarize};
+use assay_contract::run::{self, list, replay, replay_given, select, summarize};
 use assay_contract::subject::{Change, RunError, RunRequest, RunResult};
 use assay_contract::{CheckOptions, FunctionKernel, Kernel, RunOutcome, Silent};
 use assay_record::{CaseName, ExitCode, Gate, Outcome};
+use assay_reference::Inputs;
 
 use common::{NoDevice, by_arrival, check, correct, options, result, row_sum_spec, spec_of, sums};
 
@@ -318,4 +319,24 @@ fn workers_do_not_change_the_result() {
     for (one, three) in one.kernels.iter().zip(&three.kernels) {
         assert_eq!(one.result.gates, three.result.gates);
     }
+}
+
+fn given(kernel: &dyn Kernel, count: usize) -> Result<(Outcome, ExitCode), RunError> {
+    let case: CaseName = "row_sum/shapes/cols=4,rows=2/given/seed=1/in-order".parse().expect("ok");
+    let inputs = Inputs::new([("x", (1..=count).map(|place| place as f64).collect())]);
+    let outcome = replay_given(&case, &inputs, &[kernel], NoDevice::boxed().as_mut())?;
+    Ok((outcome.result.gates[0].outcome, outcome.exit))
+}
+
+#[test]
+fn given_inputs_are_judged_as_a_gate_judges_its_own() {
+    assert_eq!(given(&correct("row_sum", ""), 8), Ok((Outcome::Pass, ExitCode::Holds)));
+    let short = FunctionKernel::new(row_sum_spec("row_sum", ""), |_| Ok(result(&[10.0, 25.0])));
+    assert_eq!(given(&short, 8), Ok((Outcome::Fail, ExitCode::Problems)));
+}
+
+#[test]
+fn given_inputs_of_another_shape_are_refused() {
+    let error = given(&correct("row_sum", ""), 7).expect_err("it is refused");
+    assert!(error.to_string().contains("`x` has 7 elements; at this shape it has 8"), "{error}");
 }

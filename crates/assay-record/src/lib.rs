@@ -25,5 +25,5 @@ pub use gate::{Gate, UnknownGate};
 pub use number::Number;
 pub use outcome::Outcome;
 pub use report::{
-    DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Summary,
+    DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Smallest, Summary,
 };

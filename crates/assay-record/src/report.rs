@@ -62,6 +62,21 @@ impl Evidence {
     }
 }
 
+/// The smallest inputs found on which a case still fails.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Smallest {
+    /// What the gate finds on them; its case has the shape.
+    pub finding: Evidence,
+    /// What the inputs hold, in words.
+    pub inputs: String,
+    /// The file that holds them.
+    pub file: String,
+    /// Its size in bytes.
+    pub file_bytes: u64,
+    /// Runs of the kernel that it took to find them.
+    pub runs: u64,
+}
+
 /// What one gate found about one kernel.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GateResult {
@@ -187,6 +202,9 @@ pub struct Report {
     pub discrimination: Vec<Discrimination>,
     /// The counts.
     pub summary: Summary,
+    /// The smallest inputs behind the one case that was run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest: Option<Smallest>,
     /// The exit code of the run.
     pub exit_code: u8,
 }

@@ -82,6 +82,7 @@ fn report() -> Report {
             close: None,
         }],
         summary: Summary { kernels: 1, ..Summary::default() },
+        smallest: None,
         exit_code: ExitCode::Problems.code(),
     }
 }

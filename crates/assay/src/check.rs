@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use assay_contract::fault::BuiltFault;
-use assay_contract::run::{GATES, discriminate, list, replay, run, select, summarize};
+use assay_contract::run::{
+    GATES, discriminate, list, replay, replay_given, run, select, summarize,
+};
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, ManifestError, RunOutcome, Silent};
 use assay_device::{DeviceError, DeviceFacts};
-use assay_record::{DeviceRecord, ExitCode, FaultResult, Gate, Outcome, Report, SCHEMA};
+use assay_record::{DeviceRecord, ExitCode, FaultResult, Gate, Outcome, Report, SCHEMA, Smallest};
 
 use crate::cli::CheckArguments;
 use crate::console::Console;
@@ -18,10 +20,11 @@ use crate::parent::{self, Jobs};
 use crate::progress::Progress;
 use crate::render::{self, View};
 use crate::suite::Suite;
-use crate::{VERSION, date};
+use crate::{VERSION, date, repro};
 
 /// Runs what was asked for; the exit code says how it ended.
 pub(crate) fn check(arguments: &CheckArguments, console: Console) -> Result<ExitCode, Failure> {
+    let arguments = &repro::with_case(arguments)?;
     let suite = Suite::load(&arguments.manifest);
     for error in &suite.errors {
         let text = format!("error: {error}\n\n").replace("\nhint: ", "\n\nhint: ");
@@ -76,8 +79,12 @@ fn check_kernels(
     let facts = open(&arguments.device)?.facts().clone();
     let started = date::now();
     let isolate = facts.backend == "cuda" || arguments.isolate;
-    let outcome = if isolate {
-        one_case(parent::run(&Jobs::new(kernels, &options, arguments)?), arguments)?
+    let (outcome, smallest) = if isolate {
+        let jobs = Jobs::new(kernels, &options, arguments)?;
+        let outcome = one_case(parent::run(&jobs), arguments)?;
+        let shrinks = repro::shrinks(arguments, &outcome);
+        let smallest = shrinks.then(|| parent::shrink(&jobs, &arguments.save)).flatten();
+        (outcome, smallest)
     } else {
         run_here(kernels, &options, arguments)?
     };
@@ -86,7 +93,8 @@ fn check_kernels(
         (None, true) => faults::run_isolated(&faults, &options, arguments)?,
         (None, false) => faults::run_here(&faults, kernels, &options, &arguments.device),
     };
-    let report = report((outcome, faults), broken, (arguments, started, &facts));
+    let mut report = report((outcome, faults), broken, (arguments, started, &facts));
+    report.smallest = smallest;
     write(&report, &options.gates, arguments, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
 }
@@ -130,18 +138,27 @@ fn refuse_nothing(
 }
 
 fn no_kernel(name: &str, kernels: &[&dyn Kernel]) -> Failure {
-    Failure::request(format!("there is no kernel `{name}`")).hint(names(kernels))
+    Failure::request(format!("there is no kernel `{name}`")).hint(names(kernels, name))
 }
 
 fn no_match(text: &str, kernels: &[&dyn Kernel]) -> Failure {
     Failure::request(format!("no kernel and no case has `{text}` in its name"))
-        .hint(format!("--list prints every case; {}", names(kernels)))
+        .hint(format!("--list prints every case; {}", names(kernels, text)))
 }
 
-fn names(kernels: &[&dyn Kernel]) -> String {
+/// The kernels of a run; of many, those whose names begin most like `text`.
+fn names(kernels: &[&dyn Kernel], text: &str) -> String {
+    const SHOWN: usize = 8;
+    let alike = |name: &str| name.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
     let own = kernels.iter().map(|kernel| kernel.spec()).filter(|spec| !spec.is_control());
-    let names: Vec<&str> = own.map(|spec| spec.name.as_str()).collect();
-    format!("the kernels are {}", names.join(", "))
+    let mut names: Vec<&str> = own.map(|spec| spec.name.as_str()).collect();
+    names.sort_by_key(|name| std::cmp::Reverse(alike(name)));
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(SHOWN);
+    format!("the kernels are {}{more}", names.join(", "))
 }
 
 /// Prints the names of the cases that were asked for.
@@ -157,24 +174,34 @@ fn list_cases(kernels: &[&dyn Kernel], options: &CheckOptions, console: Console)
     console.message(&format_args!("cases: {count}; planted controls run with them: {controls}\n"));
 }
 
-/// Runs on an emulator, in this process.
+/// Runs on an emulator, in this process; a case that is run again and fails is shrunk too.
 fn run_here(
     kernels: &[&dyn Kernel],
     options: &CheckOptions,
     arguments: &CheckArguments,
-) -> Result<RunOutcome, Failure> {
+) -> Result<(RunOutcome, Option<Smallest>), Failure> {
     if let Some(case) = &arguments.repro {
         let mut device = open(&arguments.device)?;
-        let outcome = replay(case, kernels, device.as_mut(), &Silent)
-            .map_err(|error| Failure::request("cannot run the case").caused_by(&error))?;
+        let outcome = match &arguments.inputs {
+            None => replay(case, kernels, device.as_mut(), &Silent),
+            Some(file) => replay_given(case, &repro::load(file)?.inputs, kernels, device.as_mut()),
+        };
+        let outcome =
+            outcome.map_err(|error| Failure::request("cannot run the case").caused_by(&error))?;
         let (summary, exit) = summarize(std::slice::from_ref(&outcome));
-        return one_case(RunOutcome { kernels: vec![outcome], summary, exit }, arguments);
+        let outcome = RunOutcome { kernels: vec![outcome], summary, exit };
+        let outcome = one_case(outcome, arguments)?;
+        let smallest = match repro::shrinks(arguments, &outcome) {
+            true => repro::shrink(case, kernels, device.as_mut(), &arguments.save)?,
+            false => None,
+        };
+        return Ok((outcome, smallest));
     }
     let progress = Progress::new(select(kernels, options).unit_count() as u64);
     let devices = || assay_device::open(&arguments.device);
     let outcome = run(kernels, &devices, options, &progress);
     progress.finish();
-    Ok(outcome)
+    Ok((outcome, None))
 }
 
 /// Refuses the outcome of a single case that did not exist.
@@ -213,6 +240,7 @@ fn report(
         faults,
         discrimination,
         summary: outcome.summary,
+        smallest: None,
         exit_code: exit.code(),
     }
 }
@@ -253,7 +281,8 @@ fn write(
     let device = (arguments.device != "emulator").then_some(arguments.device.as_str());
     let manifests = &arguments.manifest;
     let faults = arguments.faults.as_deref();
-    let view = View { gates, device, manifests, faults, notes: arguments.notes };
+    let inputs = arguments.inputs.as_deref();
+    let view = View { gates, device, inputs, manifests, faults, notes: arguments.notes };
     if let Some(path) = &arguments.matrix {
         fs::write(path, render::matrix(report)).map_err(|error| {
             Failure::request(format!("cannot write {}", path.display())).caused_by(&error)

@@ -3,15 +3,16 @@
 use std::io::{self, Read as _};
 
 use assay_contract::fault::BuiltFault;
-use assay_contract::run::{compare_fault, judge_fault, replay, run_one};
+use assay_contract::run::{compare_fault, judge_fault, replay, replay_given, run_one};
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, Progress};
-use assay_record::{CaseName, ExitCode};
+use assay_record::{CaseName, ExitCode, KernelResult};
 
 use crate::check::open;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::faults;
 use crate::protocol::{Message, PROTOCOL, Request};
+use crate::repro;
 use crate::suite::Suite;
 
 /// Serves the one request on stdin.
@@ -55,6 +56,19 @@ fn judge(request: &Request) -> Result<KernelOutcome, Failure> {
     let mut device = open(&request.device)?;
     let progress = Telling;
     if let Some(case) = &request.repro {
+        if let Some(folder) = &request.shrink {
+            progress.case(case);
+            if let Some(smallest) = repro::shrink(case, &kernels, device.as_mut(), folder)? {
+                say(&Message::Shrunk { smallest: Box::new(smallest) });
+            }
+            return Ok(nothing_judged(&request.kernel));
+        }
+        if let Some(file) = &request.inputs {
+            progress.case(case);
+            let inputs = repro::load(file)?.inputs;
+            return replay_given(case, &inputs, &kernels, device.as_mut())
+                .map_err(|error| Failure::request("cannot run the case").caused_by(&error));
+        }
         return replay(case, &kernels, device.as_mut(), &progress)
             .map_err(|error| Failure::request("cannot run the case").caused_by(&error));
     }
@@ -82,6 +96,18 @@ fn judge_one_fault(
         return Ok(faults::comparison(fault.name(), result));
     }
     Ok(judge_fault(fault, request.gate, surroundings, device.as_mut(), &Telling))
+}
+
+/// The outcome of a request that asked for no verdict.
+fn nothing_judged(kernel: &str) -> KernelOutcome {
+    let result = KernelResult {
+        kernel: kernel.to_owned(),
+        control_for: None,
+        gates: Vec::new(),
+        error: None,
+        seconds: 0.0,
+    };
+    KernelOutcome { result, exit: ExitCode::Holds, hint: None, skipped: true }
 }
 
 /// Tells the parent of every case.

@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Child,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CheckArguments {
     /// Where to run: `emulator`, `emulator:sm_90`, `cuda` or `cuda:1`
     #[arg(long, value_name = "NAME", default_value = "emulator")]
@@ -56,9 +56,15 @@ pub(crate) struct CheckArguments {
     /// The seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Run one case again, by the name that a report gives it
+    /// Run one case again, by the name that a report gives it; where it fails, shrink its inputs
     #[arg(long, value_name = "CASE", conflicts_with_all = ["only", "gate", "seed"])]
     pub(crate) repro: Option<CaseName>,
+    /// Run the case of a file of inputs, as `--repro` writes them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "gate", "seed", "repro", "list"])]
+    pub(crate) inputs: Option<PathBuf>,
+    /// Where `--repro` writes the smallest inputs that it finds
+    #[arg(long, value_name = "FOLDER", default_value = "assay-repro")]
+    pub(crate) save: PathBuf,
     /// Write every measurement as JSON to a file, or to stdout in place of the tables with `-`
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) json: Option<PathBuf>,

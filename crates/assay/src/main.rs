@@ -8,10 +8,12 @@ mod date;
 mod doctor;
 mod failure;
 mod faults;
+mod npz;
 mod parent;
 mod progress;
 mod protocol;
 mod render;
+mod repro;
 mod suite;
 
 use std::panic::catch_unwind;

@@ -4,7 +4,7 @@
 //! device back. In a child, the one is a result like any other and the other is killed.
 
 use std::io::{BufRead, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use assay_contract::run::{list, summarize};
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, RunOutcome};
-use assay_record::{CaseName, Evidence, ExitCode, Gate, GateResult, KernelResult, Outcome};
+use assay_record::{
+    CaseName, Evidence, ExitCode, Gate, GateResult, KernelResult, Outcome, Smallest,
+};
 
 use crate::cli::CheckArguments;
 use crate::failure::Failure;
@@ -78,6 +80,8 @@ pub(crate) fn request(
         repro: arguments.repro.clone(),
         faults: arguments.faults.clone(),
         compare: false,
+        inputs: arguments.inputs.clone(),
+        shrink: None,
     }
 }
 
@@ -118,6 +122,15 @@ pub(crate) fn run(jobs: &Jobs) -> RunOutcome {
     RunOutcome { kernels, summary, exit }
 }
 
+/// Shrinks the one case of the jobs in a child; nothing where that failed or took too long.
+pub(crate) fn shrink(jobs: &Jobs, folder: &Path) -> Option<Smallest> {
+    let (request, _) = jobs.requests.first()?;
+    let request = Request { shrink: Some(folder.to_owned()), ..request.clone() };
+    let mut heard = Heard::default();
+    let _ = jobs.children.converse(&request, &mut heard);
+    heard.smallest
+}
+
 /// Adds one gate's outcome to the kernel's other gates, which come just before it.
 pub(crate) fn merge(mut kernels: Vec<KernelOutcome>, outcome: KernelOutcome) -> Vec<KernelOutcome> {
     match kernels.last_mut() {
@@ -133,6 +146,15 @@ pub(crate) fn merge(mut kernels: Vec<KernelOutcome>, outcome: KernelOutcome) -> 
         _ => kernels.push(outcome),
     }
     kernels
+}
+
+/// What a child has said before its end.
+#[derive(Default)]
+struct Heard {
+    /// The case it is in.
+    at: Option<CaseName>,
+    /// The smallest inputs it found.
+    smallest: Option<Smallest>,
 }
 
 /// Why a child gave no result.
@@ -157,22 +179,18 @@ impl Children {
     /// Runs one child to its end, whatever that is.
     pub(crate) fn judge(&self, request: &Request, control_for: Option<Gate>) -> KernelOutcome {
         let start = Instant::now();
-        let mut at = None;
-        match self.converse(request, &mut at) {
+        let mut heard = Heard::default();
+        match self.converse(request, &mut heard) {
             Ok(outcome) => outcome,
             Err(death) => {
-                let mut outcome = dead(request, control_for, &death, at);
+                let mut outcome = dead(request, control_for, &death, heard.at);
                 outcome.result.seconds = start.elapsed().as_secs_f64();
                 outcome
             }
         }
     }
 
-    fn converse(
-        &self,
-        request: &Request,
-        at: &mut Option<CaseName>,
-    ) -> Result<KernelOutcome, Death> {
+    fn converse(&self, request: &Request, heard: &mut Heard) -> Result<KernelOutcome, Death> {
         let internal =
             |error: std::io::Error| Death::Internal(format!("cannot run a child: {error}"));
         let mut child = Command::new(&self.program)
@@ -189,7 +207,7 @@ impl Children {
         }
         let last_words = listen_to_errors(&mut child);
         let messages = listen(&mut child);
-        let result = wait_for_result(&messages, self.timeout, at);
+        let result = wait_for_result(&messages, self.timeout, heard);
         let status = end(&mut child, &result);
         let words = last_words.join().unwrap_or_default();
         result.map_err(|silence| match silence {
@@ -233,7 +251,7 @@ enum Silence {
 fn wait_for_result(
     messages: &Receiver<Message>,
     timeout: Duration,
-    at: &mut Option<CaseName>,
+    heard: &mut Heard,
 ) -> Result<KernelOutcome, Silence> {
     loop {
         match messages.recv_timeout(timeout) {
@@ -241,7 +259,8 @@ fn wait_for_result(
                 return Err(Silence::Protocol(protocol));
             }
             Ok(Message::Hello { .. }) => {}
-            Ok(Message::Case { case }) => *at = Some(case),
+            Ok(Message::Case { case }) => heard.at = Some(case),
+            Ok(Message::Shrunk { smallest }) => heard.smallest = Some(*smallest),
             Ok(Message::Done { result, exit, hint, skipped }) => {
                 let exit = ExitCode::from_code(exit).unwrap_or(ExitCode::Internal);
                 return Ok(KernelOutcome { result, exit, hint, skipped });
@@ -340,6 +359,8 @@ mod tests {
             repro: None,
             faults: None,
             compare: false,
+            inputs: None,
+            shrink: None,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use assay_record::{CaseName, Gate, KernelResult};
+use assay_record::{CaseName, Gate, KernelResult, Smallest};
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol; both ends are the same program, unless it was replaced meanwhile.
@@ -35,6 +35,10 @@ pub(crate) struct Request {
     pub(crate) faults: Option<PathBuf>,
     /// Whether to compare a fault with its kernel in place of judging it.
     pub(crate) compare: bool,
+    /// The file that holds this case's inputs.
+    pub(crate) inputs: Option<PathBuf>,
+    /// Where to write the smallest inputs on which the case fails, instead of judging it.
+    pub(crate) shrink: Option<PathBuf>,
 }
 
 /// What the child says.
@@ -50,6 +54,11 @@ pub(crate) enum Message {
     Case {
         /// Its name.
         case: CaseName,
+    },
+    /// The smallest inputs on which the case fails; the end follows.
+    Shrunk {
+        /// What they are.
+        smallest: Box<Smallest>,
     },
     /// All cases have run; nothing follows.
     Done {

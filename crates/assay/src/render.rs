@@ -21,6 +21,8 @@ pub(crate) struct View<'a> {
     pub(crate) gates: &'a [Gate],
     /// The device, unless it is the default one.
     pub(crate) device: Option<&'a str>,
+    /// The file of inputs that was given.
+    pub(crate) inputs: Option<&'a Path>,
     /// The manifests that were given.
     pub(crate) manifests: &'a [PathBuf],
     /// The folder of the faults' builds, where faults were asked for.
@@ -39,6 +41,7 @@ pub(crate) fn report(report: &Report, view: &View<'_>) -> String {
         faults::discrimination(report, view),
         problems::problems(report, view),
         faults::problems(report, view),
+        problems::smallest(report, view),
         if view.notes { notes::all(report) } else { notes::count(report) },
         summary_line(report, view.gates),
     ];

@@ -3,6 +3,7 @@
 
 mod envelope;
 pub mod fp32_sums;
+pub mod given;
 mod judge;
 mod loudness;
 pub mod non_finite;

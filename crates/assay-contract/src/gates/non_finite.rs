@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use assay_num::random::SplitMix64;
 use assay_num::{Class, Format};
 use assay_record::{CaseName, Evidence, Gate, GateResult, Number, Outcome};
 use assay_reference::fill::Layout;
@@ -39,6 +40,72 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
         }
     }
     gate.tally.finish()
+}
+
+/// The gate's verdict on given inputs: none where a class hangs on the finite data or on rounding.
+pub(super) fn given(
+    subject: &mut dyn Subject,
+    case: &CaseName,
+    (dims, inputs): (&Dims, &Inputs),
+    tally: &mut Tally,
+) {
+    let target = match Target::of(subject.spec()) {
+        Ok(target) => target,
+        Err(reason) => return tally.not_applicable(reason),
+    };
+    let classes = match &target.judge {
+        Judge::Formula(program) => certain_classes(subject, program, (&target, dims, inputs)),
+        Judge::Rule(_) => Some(BTreeMap::new()),
+    };
+    let Some(classes) = classes else {
+        return tally.unproven(case, "a class hangs on the finite data, or on its rounding");
+    };
+    let result = match run(subject, dims, inputs) {
+        Ok(result) => result,
+        Err(error) => return tally.run_error(case, &error),
+    };
+    let finding = match &target.judge {
+        Judge::Formula(_) => target.signature.outputs.iter().find_map(|tensor| {
+            let classes = classes.get(&tensor.name)?;
+            wrong_class(case, (tensor, dims, &result), classes, &|_| String::new())
+        }),
+        Judge::Rule(rule) => wrong_choice(case, (rule, &target, dims), inputs, &result),
+    };
+    if let Some(finding) = finding {
+        tally.find(finding);
+    }
+}
+
+/// The classes of the outputs, if neighbouring data and rounding errors give the same.
+fn certain_classes(
+    subject: &dyn Subject,
+    program: &Program,
+    (target, dims, inputs): (&Target, &Dims, &Inputs),
+) -> Option<BTreeMap<String, Vec<Class>>> {
+    let layout = target.layout(dims).ok()?;
+    let classes_of =
+        |inputs: &Inputs| program.classes(&Evaluation::new(dims, inputs, &target.arithmetic)).ok();
+    let classes = classes_of(inputs)?;
+    let neighbour = fill::neighbour(inputs, &layout, &mut SplitMix64::new(1));
+    let mut tamed = inputs.clone();
+    let mut moved = neighbour;
+    for tensor in &layout.tensors {
+        let (Some(moved), Some(tamed)) =
+            (moved.tensors.get_mut(&tensor.name), tamed.tensors.get_mut(&tensor.name))
+        else {
+            continue;
+        };
+        for (moved, tamed) in moved.iter_mut().zip(tamed).filter(|(_, tamed)| !tamed.is_finite()) {
+            *moved = *tamed;
+            *tamed = if tamed.is_nan() { 1.0 } else { tamed.signum() * large(tensor.format) };
+        }
+    }
+    let bounded = subject.reference(&Evaluation::new(dims, &tamed, &target.arithmetic))?.ok()?;
+    let uncertain = |(name, classes): (&String, &Vec<Class>)| {
+        bounded.get(name).is_some_and(|bounded| uncertain_sign(classes, bounded).is_some())
+    };
+    let certain = classes_of(&moved)? == classes && !classes.iter().any(uncertain);
+    certain.then_some(classes)
 }
 
 struct Running {
@@ -151,13 +218,16 @@ impl Running {
         inputs: &Inputs,
         result: &RunResult,
     ) {
-        let finding =
-            match &setting.target.judge {
-                Judge::Formula(_) => setting.target.signature.outputs.iter().find_map(|tensor| {
-                    wrong_class(case, (setting, tensor, planted), expected, result)
-                }),
-                Judge::Rule(rule) => wrong_choice(case, (rule, setting), inputs, result),
-            };
+        let finding = match &setting.target.judge {
+            Judge::Formula(_) => setting.target.signature.outputs.iter().find_map(|tensor| {
+                let because = |element: &[i64]| nearest_plant(setting, planted, element);
+                let classes = expected.classes.get(&tensor.name)?;
+                wrong_class(case, (tensor, setting.dims, result), classes, &because)
+            }),
+            Judge::Rule(rule) => {
+                wrong_choice(case, (rule, setting.target, setting.dims), inputs, result)
+            }
+        };
         if let Some(finding) = finding {
             self.shape_failed = true;
             self.tally.find(finding);
@@ -360,11 +430,10 @@ fn same_outputs(a: &BTreeMap<String, Vec<f64>>, b: &BTreeMap<String, Vec<f64>>) 
 /// The first output element of the wrong class, as a finding.
 fn wrong_class(
     case: &CaseName,
-    (setting, tensor, planted): (&Setting<'_>, &Tensor, &Planted),
-    expected: &Expected,
-    result: &RunResult,
+    (tensor, dims, result): (&Tensor, &Dims, &RunResult),
+    classes: &[Class],
+    because: &dyn Fn(&[i64]) -> String,
 ) -> Option<Evidence> {
-    let classes = expected.classes.get(&tensor.name)?;
     let bytes = result.outputs.get(&tensor.name).map(Vec::as_slice).unwrap_or_default();
     let got = tensor.format.decode_slice(bytes);
     let is_wrong =
@@ -372,14 +441,14 @@ fn wrong_class(
     let mut wrong = (0..classes.len()).filter(is_wrong);
     let place = wrong.next()?;
     let count = 1 + wrong.count();
-    let element = element(tensor, setting.dims, place);
+    let element = element(tensor, dims, place);
     let got = got.get(place).copied();
     let reason = format!(
-        "{} is {}, the formula gives {} with {} ({count} of {} elements)",
+        "{} is {}, the formula gives {}{} ({count} of {} elements)",
         element_name(&tensor.name, &element),
         got.map_or("missing".to_owned(), |got| Class::of(got).to_string()),
         classes[place],
-        nearest_plant(setting, planted, &element),
+        because(&element),
         classes.len(),
     );
     let mut finding = evidence(case, Outcome::Fail, reason);
@@ -397,18 +466,18 @@ fn nearest_plant(setting: &Setting<'_>, planted: &Planted, element: &[i64]) -> S
     let layout = setting.layout.tensor(&planted.tensor);
     let at = plant.stretches.first().map_or(0, |(from, _, _)| line.at(*from));
     let place = layout.map(|layout| layout.element(at)).unwrap_or_default();
-    format!("{} planted at {}", plant.name, element_name(&planted.tensor, &place))
+    format!(" with {} planted at {}", plant.name, element_name(&planted.tensor, &place))
 }
 
 /// The first output element that a rule forbids, as a finding.
 fn wrong_choice(
     case: &CaseName,
-    (rule, setting): (&Rule, &Setting<'_>),
+    (rule, target, dims): (&Rule, &Target, &Dims),
     inputs: &Inputs,
     result: &RunResult,
 ) -> Option<Evidence> {
-    let outputs = super::rules::decode(&setting.target.signature, result);
-    let violations = rule.check(setting.dims, inputs, &outputs, usize::MAX);
+    let outputs = super::rules::decode(&target.signature, result);
+    let violations = rule.check(dims, inputs, &outputs, usize::MAX);
     super::rules::finding(case, rule, violations)
 }
 

@@ -178,7 +178,7 @@ impl Run {
 }
 
 /// Runs a case; the finding is what it failed by.
-fn five_runs(
+pub(super) fn five_runs(
     subject: &mut dyn Subject,
     case: &CaseName,
     (dims, inputs): (&Dims, &Inputs),

@@ -15,7 +15,7 @@ use super::judge::{self, judge};
 use super::loudness::{Loudness, Raised};
 use super::non_finite::meaningless;
 use super::target::{Judge, Target, case, is_final, run};
-use super::{GateContext, Tally, envelope, rules, twin};
+use super::{GateContext, Tally, envelope, not_applicable, rules, twin};
 use crate::subject::{RunError, RunResult, Subject};
 
 /// Inputs on which a style of data is tried before rows take it.
@@ -31,14 +31,7 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             return tally.finish();
         }
     };
-    let mut gate = Running {
-        tally,
-        target,
-        styles: Vec::new(),
-        shape_failed: false,
-        stopped: false,
-        choices: rules::Choices::default(),
-    };
+    let mut gate = Running::new(tally, target);
     let shapes = envelope::served_and_edges(subject.spec());
     gate.styles = gate.usable_styles(subject, context);
     for dims in shapes {
@@ -52,6 +45,27 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
         let dims = subject.spec().served().into_iter().next().unwrap_or_default();
         case(subject, context, (Gate::Shapes, &dims), "choices").0
     });
+    gate.tally.finish()
+}
+
+/// The gate's verdict on given inputs.
+pub(super) fn given(
+    subject: &mut dyn Subject,
+    case: &CaseName,
+    (dims, inputs): (&Dims, &Inputs),
+    tally: Tally,
+) -> GateResult {
+    let target = match Target::of(subject.spec()) {
+        Ok(target) => target,
+        Err(reason) => return not_applicable(case.gate, &reason),
+    };
+    let judge = target.judge.clone();
+    let mut gate = Running::new(tally, target);
+    let prepared = Prepared { case, dims, inputs };
+    match judge {
+        Judge::Formula(_) => gate.judged_run(subject, &prepared),
+        Judge::Rule(rule) => gate.ruled_run(subject, &rule, &prepared),
+    }
     gate.tally.finish()
 }
 
@@ -75,6 +89,17 @@ struct Prepared<'a> {
 }
 
 impl Running {
+    fn new(tally: Tally, target: Target) -> Running {
+        Running {
+            tally,
+            target,
+            styles: Vec::new(),
+            shape_failed: false,
+            stopped: false,
+            choices: rules::Choices::default(),
+        }
+    }
+
     fn shape(&mut self, subject: &mut dyn Subject, context: &GateContext<'_>, dims: &Dims) {
         self.shape_failed = false;
         let (shape_case, _) = case(subject, context, (Gate::Shapes, dims), "mixed");
@@ -270,18 +295,22 @@ impl Running {
                 continue;
             }
             let inputs = ranked::build(layout, &scores, patterns, &mut random.fork("rows"));
-            let prepared = Prepared { case: &case, dims, inputs: &inputs };
-            match run(subject, dims, &inputs) {
-                Err(error) => self.run_error(&case, &error),
-                Ok(result) => {
-                    let outputs = rules::decode(&self.target.signature, &result);
-                    let violations = rule.check(dims, &inputs, &outputs, usize::MAX);
-                    if let Some(finding) = rules::finding(&case, rule, violations) {
-                        self.shape_failed = true;
-                        self.tally.find(finding);
-                    }
-                    self.replaced(subject, &prepared, &result);
+            self.ruled_run(subject, rule, &Prepared { case: &case, dims, inputs: &inputs });
+        }
+    }
+
+    fn ruled_run(&mut self, subject: &mut dyn Subject, rule: &Rule, prepared: &Prepared<'_>) {
+        let Prepared { case, dims, inputs } = *prepared;
+        match run(subject, dims, inputs) {
+            Err(error) => self.run_error(case, &error),
+            Ok(result) => {
+                let outputs = rules::decode(&self.target.signature, &result);
+                let violations = rule.check(dims, inputs, &outputs, usize::MAX);
+                if let Some(finding) = rules::finding(case, rule, violations) {
+                    self.shape_failed = true;
+                    self.tally.find(finding);
                 }
+                self.replaced(subject, prepared, &result);
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod assemble;
 mod faults;
+mod repro;
 mod select;
 mod shared;
 mod unit;
@@ -22,6 +23,7 @@ pub use faults::{
     compare_fault, conclude, discriminate, fault_gates, is_uncaught, judge_fault, run_faults,
     selects_fault,
 };
+pub use repro::{replay_given, smallest};
 pub(crate) use select::gate_without_cases;
 pub use select::{Listed, Selection, list, select};
 

@@ -159,7 +159,7 @@ fn unsupported(gate: Gate, what: &str) -> GateResult {
     GateResult { outcome: Outcome::Unsupported, reason: what.to_owned(), ..result }
 }
 
-fn find_replaced<'k>(
+pub(super) fn find_replaced<'k>(
     kernel: &dyn Kernel,
     kernels: &[&'k dyn Kernel],
 ) -> Result<Option<&'k dyn Kernel>, RunError> {

@@ -2,12 +2,15 @@
 
 use std::fmt::Write as _;
 
-use assay_record::{Evidence, GateResult, KernelResult, Number, Outcome, Report};
+use assay_record::{Evidence, GateResult, KernelResult, Number, Outcome, Report, Smallest};
 
 use super::View;
 
 /// The command that runs a case again.
 fn command(evidence: &Evidence, view: &View<'_>) -> String {
+    if let Some(file) = view.inputs {
+        return with_inputs(&file.to_string_lossy(), view);
+    }
     format!("{} --repro {}", base_command(view), quoted(&evidence.case.to_string()))
 }
 
@@ -24,6 +27,28 @@ pub(super) fn base_command(view: &View<'_>) -> String {
         let _ = write!(command, " --faults {}", quoted(&folder.to_string_lossy()));
     }
     command
+}
+
+/// The command that runs the case of a file of inputs.
+fn with_inputs(file: &str, view: &View<'_>) -> String {
+    format!("{} --inputs {}", base_command(view), quoted(file))
+}
+
+/// The smallest inputs behind the case that was run again, and how to run those.
+pub(super) fn smallest(report: &Report, view: &View<'_>) -> String {
+    let Some(Smallest { finding, inputs, file, file_bytes, runs }) = &report.smallest else {
+        return String::new();
+    };
+    let sizes: Vec<String> =
+        finding.case.dims.iter().map(|(name, size)| format!("{name}={size}")).collect();
+    let lines = [
+        format!("SMALLEST {}: {} at {}", finding.case.kernel, finding.case.gate, sizes.join(",")),
+        indented(&finding.reason),
+        format!("with {inputs}"),
+        format!("found in {runs} runs, written to {file} ({file_bytes} bytes)"),
+        format!("repro: {}", with_inputs(file, view)),
+    ];
+    lines.join("\n  ")
 }
 
 /// A word as a shell reads it back.

@@ -13,6 +13,7 @@ use super::{View, report};
 const VIEW: View<'static> = View {
     gates: &[Gate::NonFinite, Gate::Repeat, Gate::Shapes, Gate::Fp32Sums],
     device: None,
+    inputs: None,
     manifests: &[],
     faults: None,
     notes: false,
@@ -63,6 +64,7 @@ fn whole(kernels: Vec<KernelResult>, summary: Summary) -> Report {
         faults: Vec::new(),
         discrimination: Vec::new(),
         summary,
+        smallest: None,
         exit_code: 0,
     }
 }
