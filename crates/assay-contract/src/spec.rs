@@ -76,9 +76,10 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The formula's values and error bounds of each output; `None` if a rule judges the kernel.
+    /// The formula's values and error bounds of each output, as ranges where it has rounding
+    /// points; `None` if a rule judges the kernel.
     pub fn bounds(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
-        let mut bounded = self.program.as_ref()?.error(evaluation);
+        let mut bounded = self.program.as_ref()?.range(evaluation);
         if let (Some(stated), Ok(bounded), None) = (&self.stated, &mut bounded, &evaluation.drop) {
             match stated.value(evaluation) {
                 Ok(values) => note_disagreement(bounded, &values),
@@ -181,7 +182,9 @@ fn note_disagreement(bounded: &mut BTreeMap<String, Bounded>, stated: &BTreeMap<
         let Some(stated) = stated.get(name) else { continue };
         let differs = |place: &usize| {
             let (value, other) = (bounded.value[*place], stated[*place]);
-            let slack = bounded.error[*place] / 1048576.0 + other.abs() * 2f64.powi(-40);
+            // The middle of a range may be any number in it away from the value.
+            let share = if bounded.ranged { 1.0 } else { 1.0 / 1048576.0 };
+            let slack = bounded.error[*place] * share + other.abs() * 2f64.powi(-40);
             value.is_finite() && other.is_finite() && (value - other).abs() > slack
         };
         let mut places = (0..bounded.value.len().min(stated.len())).filter(differs);

@@ -3,6 +3,10 @@
 //! A running error analysis of fp32 kernels. Each operation propagates its operands' errors and
 //! adds its own rounding, c u (|v| + p) + eta; an operation whose operands are exact and whose
 //! value fp32 holds adds none.
+//!
+//! The range domain is this one with v allowed to be any number that the error is counted from: at
+//! a rounding point both ends v - e and v + e are rounded, and v becomes the middle between them. No
+//! rule asks more of v than that, so an interval is a middle and half a width throughout.
 
 use assay_num::Format;
 
@@ -25,6 +29,9 @@ pub(crate) struct Bounds<'a> {
     pub(crate) rounding: Rounding,
     /// How each stage's sum errs.
     pub(crate) sums: Vec<SumRule>,
+    /// Whether values are the middles of intervals, which rounding points move, and elements
+    /// without a bound are marked by an infinite error.
+    pub(crate) ranged: bool,
 }
 
 /// A value and an error a lane. A condition's value is 1 or 0, and its error 1 where the other is
@@ -35,12 +42,14 @@ pub(crate) struct BoundTile {
     pub(crate) trouble: Trouble,
     /// Lanes that depend on a sum that fp32 need not hold exactly.
     pub(crate) inexact: Lanes,
+    /// Lanes whose value is only the least magnitude there may be; see [`crate::open`].
+    pub(crate) open: Lanes,
 }
 
 impl Tile for BoundTile {
     fn new() -> Self {
         let (value, error) = ([0.0; TILE], [0.0; TILE]);
-        Self { value, error, trouble: Trouble::default(), inexact: 0 }
+        Self { value, error, trouble: Trouble::default(), inexact: 0, open: 0 }
     }
 
     fn broadcast(&mut self, count: usize) {
@@ -49,6 +58,7 @@ impl Tile for BoundTile {
         self.error[..count].fill(error);
         let spread = |lanes: Lanes| if lanes & 1 == 1 { first_lanes(count) } else { 0 };
         self.inexact = spread(self.inexact);
+        self.open = spread(self.open);
         self.trouble = Trouble {
             vanishing: spread(self.trouble.vanishing),
             overflow: spread(self.trouble.overflow),
@@ -70,6 +80,7 @@ impl BoundTile {
     fn inherit(&mut self, from: &[&BoundTile]) {
         self.trouble = Trouble::default();
         self.inexact = 0;
+        self.open = 0;
         for tile in from {
             self.trouble = self.trouble.joined(tile.trouble);
             self.inexact |= tile.inexact;
@@ -80,13 +91,20 @@ impl BoundTile {
     fn note_vanishing(&mut self, lanes: Lanes) {
         self.trouble.vanishing |= lanes;
         self.trouble.overflow &= !lanes;
+        self.open &= !lanes;
     }
 
-    /// Notes lanes whose value with its error passes the largest finite one.
-    fn check_overflow(&mut self, count: usize) {
+    /// Notes lanes whose value with its error passes the largest finite one; with `ranged` those
+    /// that do so only now are open.
+    fn check_overflow(&mut self, count: usize, ranged: bool) {
         let fits = |lane: usize| self.value[lane].abs() + self.error[lane] <= LARGEST;
         if !(0..count).fold(true, |all, lane| all & fits(lane)) {
-            self.trouble.overflow |= lanes_where(count, |lane| !fits(lane));
+            let before = self.trouble.overflow | self.trouble.vanishing;
+            let beyond = lanes_where(count, |lane| !fits(lane));
+            self.trouble.overflow |= beyond;
+            if ranged {
+                self.open_beyond(beyond & !before, count);
+            }
         }
     }
 }
@@ -105,7 +123,7 @@ impl Bounds<'_> {
             let exact = *error == 0.0 && rounding.holds(*value);
             *error = if exact { 0.0 } else { inexact };
         }
-        out.check_overflow(count);
+        out.check_overflow(count, self.ranged);
     }
 
     /// Adds a rounding of `c` units of the value.
@@ -117,7 +135,7 @@ impl Bounds<'_> {
         for (error, value) in out.error[..count].iter_mut().zip(&out.value) {
             *error += c * UNIT * (value.abs() + *error) + eta;
         }
-        out.check_overflow(count);
+        out.check_overflow(count, self.ranged);
     }
 
     fn divide(&self, [a, b]: [&BoundTile; 2], c: f64, out: &mut BoundTile, count: usize) {
@@ -187,6 +205,9 @@ impl Domain for Bounds<'_> {
         }
         out.inherit(&[]);
         load(plane.error, place, &mut out.error[..count]);
+        if self.ranged {
+            out.reopen(count);
+        }
         if !plane.inexact.is_empty() {
             let at = |lane: usize| match place {
                 Place::Strided { start, stride } => {
@@ -203,7 +224,7 @@ impl Domain for Bounds<'_> {
         unary_all(operation, &a.value[..count], &mut out.value[..count]);
         if matches!(operation, Unary::Negate | Unary::Abs) {
             out.error[..count].copy_from_slice(&a.error[..count]);
-            return;
+            return self.open_unary(operation, a, out, count);
         }
         let mut vanishing = 0;
         // `ex2` of either zero is exactly 1 (PTX ISA, `ex2`, table of special values), and so is
@@ -212,6 +233,11 @@ impl Domain for Bounds<'_> {
             && self.rounding.function(operation, 0.0, 0.0) == 1.0;
         for lane in 0..count {
             let (argument, error, value) = (a.value[lane], a.error[lane], out.value[lane]);
+            let grows = matches!(operation, Unary::Exp | Unary::Exp2);
+            if self.ranged && grows && value == f64::INFINITY && argument - error > 200.0 {
+                (out.value[lane], out.error[lane]) = (1e300, 1e299);
+                continue;
+            }
             let Some(p) = propagated(operation, argument, error, value) else {
                 out.error[lane] = f64::INFINITY;
                 vanishing |= 1 << lane;
@@ -223,8 +249,9 @@ impl Domain for Bounds<'_> {
             let eta = c * self.rounding.eta;
             out.error[lane] = if exact { 0.0 } else { p + c * UNIT * (value.abs() + p) + eta };
         }
-        out.check_overflow(count);
+        out.check_overflow(count, self.ranged);
         out.note_vanishing(vanishing);
+        self.open_unary(operation, a, out, count);
     }
 
     fn binary(&self, op: Binary, ab: [&BoundTile; 2], out: &mut BoundTile, count: usize) {
@@ -246,16 +273,20 @@ impl Domain for Bounds<'_> {
             Binary::Add => sum(out, |a, b| a + b),
             Binary::Subtract => sum(out, |a, b| a - b),
             Binary::Multiply => Self::multiply(ab, out, count),
-            Binary::Divide => return self.divide(ab, self.rounding.division().0, out, count),
-            Binary::Max => return extreme(out, larger),
-            Binary::Min => return extreme(out, smaller),
+            Binary::Divide => self.divide(ab, self.rounding.division().0, out, count),
+            Binary::Max => extreme(out, larger),
+            Binary::Min => extreme(out, smaller),
         }
-        self.round_to_nearest(out, count);
+        if matches!(op, Binary::Add | Binary::Subtract | Binary::Multiply) {
+            self.round_to_nearest(out, count);
+        }
+        self.open_binary(op, ab, out, count);
     }
 
     fn reciprocal(&self, ab: [&BoundTile; 2], out: &mut BoundTile, count: usize) {
         out.inherit(&ab);
         self.divide(ab, self.rounding.reciprocal(), out, count);
+        self.open_binary(Binary::Divide, ab, out, count);
     }
 
     /// Rounding is monotone, so the computed value rounds between the rounded ends of its interval.
@@ -264,13 +295,26 @@ impl Domain for Bounds<'_> {
         for lane in 0..count {
             let (value, error) = (a.value[lane], a.error[lane]);
             let rounded = format.round(value);
-            let (low, high) = (format.round(value - error), format.round(value + error));
             out.value[lane] = rounded;
-            out.error[lane] = if error == 0.0 { 0.0 } else { (high - rounded).max(rounded - low) };
+            out.error[lane] = 0.0;
+            let (mut low, mut high) = (rounded, rounded);
+            if error != 0.0 {
+                (low, high) = (format.round(value - error), format.round(value + error));
+            }
             if !(low.is_finite() && high.is_finite()) {
                 out.trouble.overflow |= 1 << lane;
             }
+            if low == high {
+                continue;
+            }
+            if self.ranged && high - low < f64::INFINITY {
+                out.value[lane] = low + (high - low) / 2.0;
+                out.error[lane] = (high - low) / 2.0;
+            } else {
+                out.error[lane] = (high - rounded).max(rounded - low);
+            }
         }
+        self.open_round(format, a, out, count);
     }
 
     fn near(&self, format: Format, a: &BoundTile, out: &mut BoundTile, count: usize) {
@@ -284,6 +328,7 @@ impl Domain for Bounds<'_> {
             let fits = value.abs() + p <= format.max_finite();
             out.trouble.overflow |= Lanes::from(!fits) << lane;
         }
+        self.open_round(format, a, out, count);
     }
 
     fn field(&self, word: &BoundTile, [at, width]: [&[i64]; 2], out: &mut BoundTile, n: usize) {
@@ -350,6 +395,7 @@ impl Domain for Bounds<'_> {
         out.inexact = c.inexact | a.inexact & use_a | b.inexact & use_b;
         out.trouble = c.trouble.joined(a.trouble.within(use_a)).joined(b.trouble.within(use_b));
         out.trouble.undecided |= unsure;
+        out.open = (a.open & taken_a | b.open & !taken_a & lanes) & !unsure;
     }
 
     fn start(&self, position: usize, terms: i64) -> BoundSum {
@@ -401,6 +447,9 @@ impl Domain for Bounds<'_> {
         for lane in 0..count {
             out.error[at + lane] = tile.error[lane] * BOUND_SLACK;
             out.inexact[at + lane] = tile.inexact >> lane & 1 == 1;
+        }
+        if self.ranged {
+            tile.mark_unbounded(&mut out.error[at..at + count]);
         }
     }
 }

@@ -99,6 +99,25 @@ pub struct Bounded {
     /// How many elements, of statements and outputs, hold a comparison that is decided within its
     /// error. The bound then covers both branches.
     pub undecided: u64,
+    /// Whether `value` and `error` are the middle and half the width of a range over rounding
+    /// points; see [`Program::range`].
+    pub ranged: bool,
+}
+
+impl Bounded {
+    /// The ends of what a kernel's result before output rounding may be, at `place`; infinite ends
+    /// where the inputs allow no bound.
+    ///
+    /// # Panics
+    /// If there is no such element.
+    pub fn interval(&self, place: usize) -> (f64, f64) {
+        let (value, error) = (self.value[place], self.error[place]);
+        if error.is_finite() && value.is_finite() {
+            (value - error, value + error)
+        } else {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        }
+    }
 }
 
 /// A place where the inputs make an error bound meaningless.
@@ -171,17 +190,7 @@ impl Program {
         &self,
         evaluation: &Evaluation<'_>,
     ) -> Result<BTreeMap<String, Bounded>, EvaluationError> {
-        let inputs = self.completed(evaluation)?;
-        let evaluation = &Evaluation { inputs: &inputs, ..evaluation.clone() };
-        let frame = Frame::new(self, evaluation)?;
-        let bounds = self.bounds(evaluation)?;
-        let results = run(&frame, &bounds)?;
-        let problems: Vec<Problems> = results.iter().map(|result| result.problems).collect();
-        let mut found = self.outputs(&frame, evaluation, results, |_, result| bounded(result));
-        for (name, bounded) in &mut found {
-            self.report(&frame, name, &problems, bounded);
-        }
-        Ok(found)
+        self.bounded_by(evaluation, false)
     }
 
     /// The outputs of a kernel that carries its sums as `replay` says and all else in fp32. Sums
@@ -213,17 +222,37 @@ impl Program {
 }
 
 /// A result as value and error.
-fn bounded(result: StageResult) -> Bounded {
+fn bounded(result: StageResult, ranged: bool) -> Bounded {
     let StageResult { value, error, inexact, .. } = result;
     let exact_sums = if inexact.is_empty() {
         vec![true; value.len()]
     } else {
         inexact.into_iter().map(|inexact| !inexact).collect()
     };
-    Bounded { value, error, exact_sums, problems: Vec::new(), undecided: 0 }
+    Bounded { value, error, exact_sums, problems: Vec::new(), undecided: 0, ranged }
 }
 
 impl Program {
+    /// Evaluates the error domain, or with `ranged` the range domain.
+    pub(crate) fn bounded_by(
+        &self,
+        evaluation: &Evaluation<'_>,
+        ranged: bool,
+    ) -> Result<BTreeMap<String, Bounded>, EvaluationError> {
+        let inputs = self.completed(evaluation)?;
+        let evaluation = &Evaluation { inputs: &inputs, ..evaluation.clone() };
+        let frame = Frame::new(self, evaluation)?;
+        let bounds = Bounds { ranged, ..self.bounds(evaluation)? };
+        let results = run(&frame, &bounds)?;
+        let problems: Vec<Problems> = results.iter().map(|result| result.problems).collect();
+        let of = |_, result| bounded(result, ranged);
+        let mut found = self.outputs(&frame, evaluation, results, of);
+        for (name, bounded) in &mut found {
+            self.report(&frame, name, &problems, bounded);
+        }
+        Ok(found)
+    }
+
     /// Adds the problems of all stages that the output `name` depends on.
     fn report(&self, frame: &Frame<'_>, name: &str, problems: &[Problems], bounded: &mut Bounded) {
         let Some(statement) = self.statements.iter().find(|s| s.name == name) else { return };
@@ -293,7 +322,7 @@ impl Program {
                 .map(|(form, _)| form),
         };
         let sums = (0..self.stages.len()).map(rule).collect();
-        Ok(Bounds { program: self, rounding: Rounding::new(arithmetic), sums })
+        Ok(Bounds { program: self, rounding: Rounding::new(arithmetic), sums, ranged: false })
     }
 
     /// The declared depth of each stage's reduction.

@@ -194,6 +194,17 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
+    /// Operations on elements and terms that the stages take together.
+    pub(crate) fn work(&self) -> f64 {
+        let stages = self.program.stages.iter().zip(&self.stages);
+        stages.fold(0.0, |work, (stage, frame)| {
+            let Some(frame) = frame else { return work };
+            let elements: f64 = frame.region.iter().map(length).product();
+            let terms = self.terms_hull(stage, &frame.region);
+            work + elements * terms * stage.nodes.len() as f64
+        })
+    }
+
     /// Finds where each read lands.
     fn land(&mut self) {
         for position in 0..self.stages.len() {

@@ -66,6 +66,43 @@ pub(super) fn summing(spec: &Spec, summed: &BTreeSet<String>) -> Vec<Dims> {
     if served.is_empty() { distinct(vec![long, many]) } else { distinct(served) }
 }
 
+/// The shapes a sweep may be at: explicit cases, else every mixture of the served sizes and, in each
+/// dimension, the least valid size that gives every value sixteen neighbours.
+pub(super) fn sweeping(spec: &Spec) -> Vec<Dims> {
+    if let Some(cases) = &spec.cases {
+        return distinct(cases.clone());
+    }
+    let sizes = |all: bool| -> Vec<(&String, Vec<i64>)> {
+        spec.dims.iter().map(|(name, dim)| (name, sweeping_sizes(dim, all))).collect()
+    };
+    let mut choices = sizes(true);
+    if choices.iter().map(|(_, sizes)| sizes.len()).product::<usize>() > MOST_SWEEPING {
+        choices = sizes(false);
+    }
+    let mut shapes = vec![Dims::new()];
+    for (name, sizes) in choices {
+        let extended =
+            |shape: &Dims| sizes.iter().map(|size| with(shape, name, *size)).collect::<Vec<Dims>>();
+        shapes = shapes.iter().flat_map(extended).take(MOST_SWEEPING).collect();
+    }
+    shapes
+}
+
+/// More shapes than this are not compared for a sweep.
+const MOST_SWEEPING: usize = 64;
+
+/// The sizes of one dimension that sweeps choose from: `all` the served ones or the largest, and
+/// the least valid one from 16 on.
+fn sweeping_sizes(dim: &crate::spec::DimSpec, all: bool) -> Vec<i64> {
+    let from = dim.least.max(16);
+    let few = (from..from + dim.step.max(1)).find(|size| dim.allows(*size));
+    let mut sizes = if all { dim.served.clone() } else { vec![dim.largest()] };
+    sizes.extend(few.filter(|size| *size <= dim.largest()));
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
 /// The shape whose dimensions are those served sizes that are nearest to 8: enough rows to differ,
 /// few enough to be quick. With explicit cases, the first of them.
 fn held(spec: &Spec) -> Dims {
@@ -128,6 +165,13 @@ mod tests {
         let mut spec = spec();
         spec.dims.get_mut("cols").expect("cols").tile = None;
         assert_eq!(small(&spec), [shape(7, 1000), shape(1, 1000)]);
+    }
+
+    #[test]
+    fn sweeps_choose_among_served_sizes_and_sixteen() {
+        let shapes = sweeping(&spec());
+        assert_eq!(shapes.len(), 4 * 3);
+        assert!(shapes.contains(&shape(16, 16)) && shapes.contains(&shape(512, 4096)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Makes sure that a kernel which loses a term would be caught: the reference itself loses the
 //! term, and some output has to move to ten times its bound.
 
+use std::collections::BTreeMap;
+
 use assay_num::Class;
 use assay_reference::fill::Layout;
 use assay_reference::fill::shapes::{LOUDEST, Loud, make_loud, undo};
@@ -83,7 +85,7 @@ impl Loudness<'_> {
         }
         let reduction = self.layout.reductions[loud.reduction].name.clone();
         evaluation.drop = Some(Drop { reduction, term: loud.term as i64 });
-        let without = self.program.value(&evaluation)?;
+        let without = self.without(&evaluation)?;
         let mut largest = 0f64;
         for output in &self.target.signature.outputs {
             if let Some((whole, without)) = whole.get(&output.name).zip(without.get(&output.name)) {
@@ -97,22 +99,47 @@ impl Loudness<'_> {
         let finite = classes.values().flatten().all(|class| *class == Class::Finite);
         Ok(if finite { largest } else { f64::INFINITY })
     }
+
+    /// The outputs of a kernel that loses the term: as real numbers, or where the formula has
+    /// rounding points as ranges, since beside an exact value every difference would count.
+    fn without(
+        &self,
+        evaluation: &Evaluation<'_>,
+    ) -> Result<BTreeMap<String, Bounded>, EvaluationError> {
+        if self.program.has_rounding_points() {
+            return self.program.range(evaluation);
+        }
+        let exact = |value| Bounded { value, ..Bounded::default() };
+        let values = self.program.value(evaluation)?;
+        Ok(values.into_iter().map(|(name, value)| (name, exact(value))).collect())
+    }
 }
 
 /// The largest excess over error of `without` rounded to the output's format.
-fn moved(format: assay_num::Format, whole: &Bounded, without: &[f64]) -> f64 {
+fn moved(format: assay_num::Format, whole: &Bounded, without: &Bounded) -> f64 {
     let mut largest = 0f64;
-    for (place, other) in without.iter().enumerate() {
+    for place in 0..whole.value.len() {
         let (value, error) = (whole.value[place], whole.error[place]);
+        let Some(other) = nearest_of(without, place, value) else { continue };
         let distance = (other - value).abs();
         // The excess is at most the distance and half a step of the output's.
         if distance.is_finite() && distance < ENOUGH * error {
             continue;
         }
-        largest = largest.max(ratio(excess(format, value, *other), error));
+        largest = largest.max(ratio(excess(format, value, other), error));
         if largest >= ENOUGH {
             break;
         }
     }
     largest
+}
+
+/// What a kernel may give that is nearest to `target`; none without a bound on what it gives.
+fn nearest_of(bounded: &Bounded, place: usize, target: f64) -> Option<f64> {
+    let value = *bounded.value.get(place)?;
+    match bounded.error.get(place) {
+        None => Some(value),
+        Some(error) if error.is_finite() => Some(target.max(value - error).min(value + error)),
+        Some(_) => None,
+    }
 }

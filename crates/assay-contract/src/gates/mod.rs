@@ -12,6 +12,7 @@ mod repeat_fill;
 mod replays;
 mod rules;
 pub mod shapes;
+mod sweep;
 mod target;
 mod twin;
 

@@ -406,9 +406,15 @@ fn large(format: Format) -> f64 {
 fn uncertain_sign(classes: &[Class], bounded: &Bounded) -> Option<usize> {
     let certain = |(place, class): (usize, &Class)| {
         let (value, error) = (bounded.value[place], bounded.error[place]);
+        // In a range, a value whose error is infinite is the least magnitude there may be.
+        let beyond = bounded.ranged && error == f64::INFINITY;
         match class {
-            Class::PositiveInfinity => value == f64::INFINITY || value > error,
-            Class::NegativeInfinity => value == f64::NEG_INFINITY || -value > error,
+            Class::PositiveInfinity => {
+                value == f64::INFINITY || value > error || beyond && value > 0.0
+            }
+            Class::NegativeInfinity => {
+                value == f64::NEG_INFINITY || -value > error || beyond && value < 0.0
+            }
             Class::Finite | Class::NaN => true,
         }
     };

@@ -4,6 +4,9 @@
 //! Before a kernel is judged at a shape, the inputs must be able to fail it: losing the first, the
 //! last or a tile-edge term of any reduction moves some output to ten times its bound. Terms that
 //! are too quiet for that are made louder, a row each.
+//!
+//! A kernel with rounding points between its steps is judged by ranges, and besides it goes through
+//! every finite value of each 16-bit input: see [`super::sweep`].
 
 use assay_record::{CaseName, Gate, GateResult, Outcome};
 use assay_reference::fill::shapes::{self as fill, Style};
@@ -11,11 +14,11 @@ use assay_reference::fill::{Layout, ranked, ties};
 use assay_reference::rule::Rule;
 use assay_reference::{Dims, Evaluation, Inputs, Program};
 
-use super::judge::{self, judge};
+use super::judge::{self, judge, judge_bounded};
 use super::loudness::{Loudness, Raised};
 use super::non_finite::meaningless;
 use super::target::{Judge, Target, case, is_final, run};
-use super::{GateContext, Tally, envelope, not_applicable, rules, twin};
+use super::{GateContext, Tally, envelope, not_applicable, rules, sweep, twin};
 use crate::subject::{RunError, RunResult, Subject};
 
 /// Inputs on which a style of data is tried before rows take it.
@@ -40,6 +43,7 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             break;
         }
     }
+    sweep::check(&mut gate, subject, context);
     let choices = gate.choices;
     choices.report(&mut gate.tally, || {
         let dims = subject.spec().served().into_iter().next().unwrap_or_default();
@@ -61,7 +65,8 @@ pub(super) fn given(
     };
     let judge = target.judge.clone();
     let mut gate = Running::new(tally, target);
-    let prepared = Prepared { case, dims, inputs };
+    let is_sweep = sweep::is_case(case);
+    let prepared = Prepared { is_sweep, ..Prepared::new(case, dims, inputs) };
     match judge {
         Judge::Formula(_) => gate.judged_run(subject, &prepared),
         Judge::Rule(rule) => gate.ruled_run(subject, &rule, &prepared),
@@ -69,23 +74,34 @@ pub(super) fn given(
     gate.tally.finish()
 }
 
-struct Running {
-    tally: Tally,
-    target: Target,
+/// The gate at work.
+pub(super) struct Running {
+    pub(super) tally: Tally,
+    pub(super) target: Target,
     /// The styles of data that the formula has bounds on.
     styles: Vec<Style>,
     /// Whether a case of the shape at hand failed; the other shapes show how far that reaches.
-    shape_failed: bool,
+    pub(super) shape_failed: bool,
     stopped: bool,
     /// The rows of choices that were judged.
     choices: rules::Choices,
+    /// Elements of sweeps judged, and those that had no bound.
+    pub(super) swept: (usize, usize),
 }
 
 /// One case about to run.
-struct Prepared<'a> {
-    case: &'a CaseName,
-    dims: &'a Dims,
-    inputs: &'a Inputs,
+pub(super) struct Prepared<'a> {
+    pub(super) case: &'a CaseName,
+    pub(super) dims: &'a Dims,
+    pub(super) inputs: &'a Inputs,
+    /// Whether it is one of a sweep, in which elements without a bound are passed over.
+    pub(super) is_sweep: bool,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(case: &'a CaseName, dims: &'a Dims, inputs: &'a Inputs) -> Prepared<'a> {
+        Prepared { case, dims, inputs, is_sweep: false }
+    }
 }
 
 impl Running {
@@ -97,6 +113,7 @@ impl Running {
             shape_failed: false,
             stopped: false,
             choices: rules::Choices::default(),
+            swept: (0, 0),
         }
     }
 
@@ -152,7 +169,7 @@ impl Running {
     }
 
     /// True if the case is to run.
-    fn wants(&mut self, context: &GateContext<'_>, case: &CaseName) -> bool {
+    pub(super) fn wants(&mut self, context: &GateContext<'_>, case: &CaseName) -> bool {
         let left = self.shape_failed && context.leaves_failed_shapes();
         let wanted = !self.stopped && !left && context.wants(case);
         if wanted {
@@ -170,7 +187,7 @@ impl Running {
         if let Some(inputs) = subject.prepare(Gate::Shapes, dims, context.seed) {
             let (case, _) = case(subject, context, (Gate::Shapes, dims), "prepared");
             if self.wants(context, &case) {
-                self.judged_run(subject, &Prepared { case: &case, dims, inputs: &inputs });
+                self.judged_run(subject, &Prepared::new(&case, dims, &inputs));
             }
             return;
         }
@@ -193,25 +210,25 @@ impl Running {
                     Raised::Quiet(reason) => self.tally.unproven(&case, reason),
                 }
             }
-            self.judged_run(subject, &Prepared { case: &case, dims, inputs: &inputs });
+            self.judged_run(subject, &Prepared::new(&case, dims, &inputs));
         }
         if program.choice().is_some() {
             let (case, random) = case(subject, context, (Gate::Shapes, dims), "ties");
             if self.wants(context, &case) {
                 let inputs = ties::build(layout, &mut random.fork("rows"));
-                self.judged_run(subject, &Prepared { case: &case, dims, inputs: &inputs });
+                self.judged_run(subject, &Prepared::new(&case, dims, &inputs));
             }
         }
     }
 
-    fn judged_run(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>) {
+    pub(super) fn judged_run(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>) {
         let evaluation = Evaluation::new(prepared.dims, prepared.inputs, &self.target.arithmetic);
         let Some(bounded) = subject.reference(&evaluation) else { return };
         let bounded = match bounded {
             Ok(bounded) => bounded,
             Err(error) => return self.tally.unproven(prepared.case, format!("fixture: {error}")),
         };
-        if let Some(problem) = meaningless(&bounded) {
+        if let Some(problem) = meaningless(&bounded).filter(|_| !prepared.is_sweep) {
             return self.tally.unproven(prepared.case, problem);
         }
         let result = match run(subject, prepared.dims, prepared.inputs) {
@@ -228,8 +245,13 @@ impl Running {
         for tensor in &self.target.signature.outputs {
             let Some(bounded) = bounded.get(&tensor.name) else { continue };
             let bytes = result.outputs.get(&tensor.name).map(Vec::as_slice).unwrap_or_default();
+            let judge = if prepared.is_sweep { judge_bounded } else { judge };
             let verdict = judge(tensor.format, bounded, bytes);
             self.tally.margin(verdict.margin);
+            if prepared.is_sweep {
+                self.swept.0 += verdict.elements;
+                self.swept.1 += verdict.unbounded;
+            }
             if verdict.rejected > 0 {
                 self.shape_failed = true;
                 let at = (tensor, prepared.dims);
@@ -295,12 +317,12 @@ impl Running {
                 continue;
             }
             let inputs = ranked::build(layout, &scores, patterns, &mut random.fork("rows"));
-            self.ruled_run(subject, rule, &Prepared { case: &case, dims, inputs: &inputs });
+            self.ruled_run(subject, rule, &Prepared::new(&case, dims, &inputs));
         }
     }
 
     fn ruled_run(&mut self, subject: &mut dyn Subject, rule: &Rule, prepared: &Prepared<'_>) {
-        let Prepared { case, dims, inputs } = *prepared;
+        let Prepared { case, dims, inputs, .. } = *prepared;
         match run(subject, dims, inputs) {
             Err(error) => self.run_error(case, &error),
             Ok(result) => {

@@ -3,6 +3,7 @@
 
 mod kernels;
 mod rates;
+mod steps;
 mod subjects;
 
 use assay_contract::gates::{GateContext, check};

@@ -41,6 +41,26 @@ impl RowKernel {
         RowKernel { spec: spec("elementwise", Some(formula), Format::F32), compute }
     }
 
+    /// A kernel of a formula in steps: inputs by name, format and shape, of which the kernel sees
+    /// the first as `x`, the second as `w` and the third as `b`.
+    pub(crate) fn in_steps(
+        formula: &str,
+        inputs: &[(&str, Format, &[&str])],
+        output: Format,
+        compute: Compute,
+    ) -> RowKernel {
+        let mut spec = Spec::new(
+            "rust_steps",
+            Signature {
+                inputs: inputs.iter().map(|(name, of, shape)| tensor(name, *of, shape)).collect(),
+                ..signature("elementwise", output)
+            },
+        );
+        planned(&mut spec, Formula::parse(formula).expect("a formula"));
+        spec.dims = dims(&[1, 64], &[100, 512]);
+        RowKernel { spec, compute }
+    }
+
     /// The same kernel with inputs of another format.
     pub(crate) fn with_inputs(mut self, format: Format) -> RowKernel {
         for input in &mut self.spec.signature.inputs {
@@ -89,6 +109,13 @@ fn spec(family: &str, formula: Option<&str>, output: Format) -> Spec {
         || Formula::family(family).expect("a family"),
         |text| Formula::parse(text).expect("a formula"),
     );
+    planned(&mut spec, formula);
+    spec.dims = dims(&[1, 6], &[100, 300]);
+    spec
+}
+
+/// Gives a spec its formula and how the kernels here compute.
+fn planned(spec: &mut Spec, formula: Formula) {
     let program = formula.check(&spec.signature).unwrap_or_else(|error| panic!("{error}"));
     let depth = Extent::parse("(cols + 31)/32 + 12").expect("an extent");
     let depths = program.reductions().iter().map(|r| (r.name.clone(), depth.clone()));
@@ -97,8 +124,6 @@ fn spec(family: &str, formula: Option<&str>, output: Format) -> Spec {
     spec.program = Some(program.into());
     spec.formula = Some(formula);
     spec.orders = vec![Order::Strided { threads: THREADS as u32, vector: 1 }];
-    spec.dims = dims(&[1, 6], &[100, 300]);
-    spec
 }
 
 fn dims(rows: &[i64], cols: &[i64]) -> BTreeMap<String, DimSpec> {

@@ -11,6 +11,7 @@ pub mod ranked;
 mod scan;
 pub mod shapes;
 pub mod sums;
+pub mod sweep;
 mod term;
 pub mod ties;
 pub mod values;

@@ -81,6 +81,7 @@ fn check(seed: u64) -> usize {
     let evaluation = Evaluation::new(&dims, &inputs, &arithmetic);
     let bounded = &program.error(&evaluation).unwrap()["y"];
     let value = &program.value(&evaluation).unwrap()["y"];
+    let range = &program.range(&evaluation).unwrap()["y"];
     if !bounded.problems.is_empty() {
         return 0;
     }
@@ -100,6 +101,9 @@ fn check(seed: u64) -> usize {
             let (value, error) = (bounded.value[at], bounded.error[at]);
             let off = (got - value).abs();
             assert!(off <= error, "seed {seed} {order:?} at {at}: {off:e} over {error:e}\n{text}");
+            let (low, high) = range.interval(at);
+            let inside = low <= *got && *got <= high;
+            assert!(inside, "seed {seed} {order:?} at {at}: {got:e} of {low:e}..{high:e}\n{text}");
             moved += usize::from(off > 0.0);
         }
     }

@@ -98,6 +98,9 @@ impl Approximation {
             return 1.0;
         }
         let exact = libm::exp(f64::from(x));
+        if exact > f64::from(f32::MAX) {
+            return f32::INFINITY;
+        }
         let ulp = assay_num::Format::F32.ulp(exact);
         (exact + self.sign() * 1.49 * ulp).max(0.0) as f32
     }

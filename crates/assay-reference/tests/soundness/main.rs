@@ -5,6 +5,7 @@ mod arithmetic;
 mod figures;
 mod formulas;
 mod kernels;
+mod ranges;
 mod scans;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,183 @@
+//! Gate 3's sweeps: every finite value of a 16-bit input, each beside several co-inputs.
+//!
+//! Values go along lines in ascending order, a block of neighbours to a line, so that a sum over a
+//! line has terms of neighbouring magnitudes and a bound worth having; where a block starts differs
+//! from one pass over the values to the next, and the order inside a line is random.
+
+use assay_num::Format;
+use assay_num::random::SplitMix64;
+
+use crate::Inputs;
+
+use super::layout::{Layout, TensorLayout};
+
+/// How often each value is tried, each time beside other co-inputs.
+pub const TIMES: usize = 16;
+
+/// Whether every finite value of a format is swept: the 16-bit floats.
+pub fn is_swept(format: Format) -> bool {
+    format.is_float() && format.bits() == 16
+}
+
+/// Every finite value of a 16-bit float, ascending, with both zeros.
+pub fn finite_values(format: Format) -> Vec<f64> {
+    let mut values: Vec<f64> =
+        (0..1u64 << 16).map(|bits| format.decode(bits)).filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// The sweep of one input at one shape.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The input.
+    pub tensor: String,
+    /// How many finite values its format has.
+    pub values: usize,
+    /// How often each is tried: at least [`TIMES`].
+    pub times: usize,
+    /// Over how many runs.
+    pub runs: usize,
+    format: Format,
+    /// How often all values are gone through; a value in one element meets several co-inputs where
+    /// the element is used several times.
+    passes: usize,
+    /// Elements a run fills.
+    slots: usize,
+}
+
+impl Sweep {
+    /// The sweep of `tensor`, an element of which is used for each of `outputs` elements; none if
+    /// the format is not swept or nothing is read.
+    pub fn of(layout: &Layout, tensor: &TensorLayout, outputs: usize) -> Option<Sweep> {
+        let slots = tensor.count();
+        if !is_swept(tensor.format) || slots == 0 {
+            return None;
+        }
+        // What a reduction walks meets a co-input in every term.
+        let largest = layout.tensors.iter().map(TensorLayout::count).max().unwrap_or(0);
+        let uses = if tensor.is_walked() { outputs.max(largest) } else { outputs };
+        let each = (uses / slots).max(1);
+        let passes = TIMES.div_ceil(each);
+        let values = finite_values(tensor.format).len();
+        Some(Sweep {
+            tensor: tensor.name.clone(),
+            values,
+            times: passes * each,
+            runs: (values * passes).div_ceil(slots),
+            format: tensor.format,
+            passes,
+            slots,
+        })
+    }
+
+    /// Writes the values of run `run` over those that `inputs` holds.
+    pub fn fill(&self, run: usize, layout: &Layout, inputs: &mut Inputs, random: &mut SplitMix64) {
+        let Some(tensor) = layout.tensor(&self.tensor) else { return };
+        let Some(elements) = inputs.tensors.get_mut(&self.tensor) else { return };
+        let values = finite_values(self.format);
+        let mut lines = match tensor.main_axis() {
+            Some(axis) => tensor.lines(axis),
+            None => tensor.main_lines(),
+        };
+        random.shuffle(&mut lines);
+        let mut next = run * self.slots;
+        for line in lines {
+            let mut places: Vec<usize> = (0..line.length).collect();
+            random.shuffle(&mut places);
+            for place in places {
+                elements[line.at(place)] = values[self.value_number(next)];
+                next += 1;
+            }
+        }
+    }
+
+    /// Which value comes at place `at` of the whole sweep. Each pass starts elsewhere.
+    fn value_number(&self, at: usize) -> usize {
+        let at = at % (self.values * self.passes);
+        let (pass, at) = (at / self.values, at % self.values);
+        (at + pass * (self.values / self.passes + 37)) % self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{Formula, Signature, Tensor, dims};
+
+    fn layout(format: Format, rows: i64, cols: i64) -> Layout {
+        let tensor =
+            |name: &str, shape: &[&str]| Tensor::new(name, format, shape).expect("extents");
+        let signature = Signature {
+            dims: vec!["rows".to_owned(), "cols".to_owned()],
+            inputs: vec![tensor("x", &["rows", "cols"]), tensor("w", &["cols"])],
+            outputs: vec![tensor("y", &["rows", "cols"])],
+            scalars: BTreeMap::new(),
+        };
+        let text = "s[r] = sum(k in 0..cols: x[r, k])\ny[r, c] = s[r] * x[r, c] * w[c]";
+        let program = Formula::parse(text).and_then(|f| f.check(&signature)).expect("a program");
+        let dims = dims([("rows", rows), ("cols", cols)]);
+        Layout::of(&program, &dims, &BTreeMap::new()).expect("a layout")
+    }
+
+    /// How often each value of a tensor came up in all runs.
+    fn counts(layout: &Layout, tensor: &str, outputs: usize) -> (Sweep, BTreeMap<u64, usize>) {
+        let described = layout.tensor(tensor).expect("a tensor");
+        let sweep = Sweep::of(layout, described, outputs).expect("a sweep");
+        let mut counts = BTreeMap::new();
+        let mut random = SplitMix64::new(3);
+        for run in 0..sweep.runs {
+            let mut inputs = layout.zeros();
+            sweep.fill(run, layout, &mut inputs, &mut random);
+            for value in &inputs.tensors[tensor] {
+                *counts.entry(value.to_bits()).or_default() += 1;
+            }
+        }
+        (sweep, counts)
+    }
+
+    #[test]
+    fn every_finite_value_comes_up_sixteen_times() {
+        for (format, finite) in [(Format::Bf16, 65280), (Format::F16, 63488)] {
+            let layout = layout(format, 48, 500);
+            let (sweep, counts) = counts(&layout, "x", 48 * 500);
+            assert_eq!((counts.len(), sweep.values, sweep.times), (finite, finite, 16));
+            assert!(counts.values().all(|count| *count >= 16));
+        }
+    }
+
+    #[test]
+    fn a_value_that_all_rows_share_meets_a_co_input_in_each() {
+        let layout = layout(Format::Bf16, 9, 500);
+        let (sweep, counts) = counts(&layout, "w", 9 * 500);
+        assert_eq!((sweep.times, sweep.runs), (18, 262));
+        assert!(counts.len() == 65280 && counts.values().all(|count| *count >= 2));
+    }
+
+    #[test]
+    fn a_line_holds_neighbouring_values() {
+        let layout = layout(Format::Bf16, 64, 256);
+        let tensor = layout.tensor("x").expect("x");
+        let sweep = Sweep::of(&layout, tensor, 64 * 256).expect("a sweep");
+        let (mut narrow, mut lines) = (0, 0);
+        for run in 0..sweep.runs {
+            let mut inputs = layout.zeros();
+            sweep.fill(run, &layout, &mut inputs, &mut SplitMix64::new(run as u64));
+            for line in inputs.tensors["x"].chunks(256) {
+                let sizes = line.iter().map(|value| value.abs());
+                let (low, high) = sizes.fold((f64::MAX, 0f64), |(l, h), v| (l.min(v), h.max(v)));
+                narrow += usize::from(high <= 8.0 * low);
+                lines += 1;
+            }
+        }
+        assert!(narrow * 100 >= lines * 97, "{narrow} of {lines}");
+    }
+
+    #[test]
+    fn wider_formats_are_not_swept() {
+        let layout = layout(Format::F32, 4, 4);
+        assert!(Sweep::of(&layout, &layout.tensors[0], 16).is_none());
+    }
+}
