@@ -249,6 +249,11 @@ impl Program {
         let mut found = self.outputs(&frame, evaluation, results, of);
         for (name, bounded) in &mut found {
             self.report(&frame, name, &problems, bounded);
+            // A range marks each element that a problem reaches, so that one which an operation
+            // stopped, as a division stops an overflow, is none of the output's.
+            if ranged && bounded.error.iter().all(|error| error.is_finite()) {
+                bounded.problems.clear();
+            }
         }
         Ok(found)
     }
@@ -345,7 +350,12 @@ impl Program {
 
 impl Program {
     /// The domain of one `f64` an element.
-    fn real(&self, evaluation: &Evaluation<'_>, carry: Carry, replay: Option<Replay>) -> Real<'_> {
+    pub(crate) fn real(
+        &self,
+        evaluation: &Evaluation<'_>,
+        carry: Carry,
+        replay: Option<Replay>,
+    ) -> Real<'_> {
         let flush = evaluation.arithmetic.flush_subnormals;
         let tiny = match (carry, flush) {
             (_, true) => Format::F32.min_normal(),

@@ -54,6 +54,7 @@ mod parse;
 mod plan;
 mod print;
 mod range;
+mod reads;
 mod real;
 mod reductions;
 mod region;

@@ -5,11 +5,12 @@
 //! dropped, added or moved shows on some of them, whatever ordinary data would have shown. Elements
 //! that the reference has no bound for, since a step overflows, are passed over and counted.
 
-use assay_record::Gate;
+use assay_num::random::SplitMix64;
+use assay_record::{CaseName, Gate};
 use assay_reference::fill::shapes::{self as fill, Style};
 use assay_reference::fill::sweep::Sweep;
 use assay_reference::fill::{Layout, TensorLayout};
-use assay_reference::{Dims, Evaluation, Program};
+use assay_reference::{Dims, Evaluation, Inputs, Program};
 
 use super::shapes::{Prepared, Running};
 use super::target::{Judge, case};
@@ -19,9 +20,11 @@ use crate::subject::Subject;
 
 /// What a run costs beside its elements, in elements.
 const RUN_OVERHEAD: f64 = 30_000.0;
-/// The most work of the reference that one input's sweep may take, in operations on elements: one
-/// to three seconds of a core.
-const MOST_WORK: f64 = 2e8;
+/// The most work that one input's sweep may take, in operations of the reference on elements: a
+/// second or two of a core.
+const MOST_WORK: f64 = 8e7;
+/// What a run costs beside those, in the same unit.
+const RUN_WORK: f64 = 1e5;
 
 /// Sweeps every 16-bit input of a kernel whose formula has rounding points.
 pub(super) fn check(gate: &mut Running, subject: &mut dyn Subject, context: &GateContext<'_>) {
@@ -33,9 +36,9 @@ pub(super) fn check(gate: &mut Running, subject: &mut dyn Subject, context: &Gat
     let names: Vec<String> =
         gate.target.signature.inputs.iter().map(|tensor| tensor.name.clone()).collect();
     for name in names {
-        if let Some(chosen) = choose(gate, subject, &name) {
+        if let Some(mut chosen) = choose(gate, subject, &name) {
             gate.shape_failed = false;
-            sweep(gate, subject, context, (&program, &chosen));
+            sweep(gate, subject, context, (&program, &mut chosen));
         }
     }
 }
@@ -77,44 +80,92 @@ fn sweep(
     gate: &mut Running,
     subject: &mut dyn Subject,
     context: &GateContext<'_>,
-    (program, chosen): (&Program, &Chosen),
+    (program, chosen): (&Program, &mut Chosen),
 ) {
-    let Chosen { dims, layout, sweep } = chosen;
     gate.swept = (0, 0);
-    let affordable = affordable(gate, program, chosen);
-    let runs = sweep.runs.min(affordable);
+    let (first_case, random) = chosen.case(subject, context, 0);
+    let first = chosen.co_inputs(gate, subject, context, &random);
+    if let Err(reason) = chosen.read(gate, program, &first) {
+        return gate.tally.unproven(&first_case, reason);
+    }
+    let runs = chosen.sweep.runs.min(affordable(gate, program, chosen, &first));
     let mut ran = 0;
     for number in 0..runs {
-        let name = format!("sweep-{}-{number}", sweep.tensor);
-        let (case, random) = case(subject, context, (Gate::Shapes, dims), &name);
+        let (case, random) = chosen.case(subject, context, number);
         if !gate.wants(context, &case) {
             continue;
         }
         ran += 1;
-        let mut inputs = subject.prepare(Gate::Shapes, dims, context.seed).unwrap_or_else(|| {
-            let tiny = fill::tiny_scale(gate.target.signature.scalars.values().copied());
-            fill::build(layout, &styles(layout.rows), tiny, &mut random.fork("rows"))
-        });
+        let mut inputs = chosen.co_inputs(gate, subject, context, &random);
+        chosen.keep_integers(&first, &mut inputs);
         // Where not all runs are affordable, those taken are spread over the whole sweep.
-        let run = number * sweep.runs / runs;
-        sweep.fill(run, layout, &mut inputs, &mut random.fork("sweep"));
+        let run = number * chosen.sweep.runs / runs;
+        chosen.sweep.fill(run, &chosen.layout, &mut inputs, &mut random.fork("sweep"));
+        let dims = &chosen.dims;
         let prepared = Prepared { case: &case, dims, inputs: &inputs, is_sweep: true };
         gate.judged_run(subject, &prepared);
-        if ran == runs && gate.swept.0 > 0 && gate.swept.0 == gate.swept.1 {
-            let reason = format!("fixture: no value of `{}` has a bound", sweep.tensor);
-            gate.tally.unproven(&case, reason);
-        }
     }
-    if ran == runs && !gate.shape_failed {
-        gate.tally.note(described(chosen, runs, gate.swept));
+    if ran < runs || gate.shape_failed {
+        return;
+    }
+    if gate.swept.0 > 0 && gate.swept.0 == gate.swept.1 {
+        let reason = format!("fixture: no value of `{}` has a bound", chosen.sweep.tensor);
+        gate.tally.unproven(&first_case, reason);
+    }
+    gate.tally.note(described(chosen, runs, gate.swept));
+}
+
+impl Chosen {
+    fn case(
+        &self,
+        subject: &dyn Subject,
+        context: &GateContext<'_>,
+        number: usize,
+    ) -> (CaseName, SplitMix64) {
+        let name = format!("sweep-{}-{number}", self.sweep.tensor);
+        case(subject, context, (Gate::Shapes, &self.dims), &name)
+    }
+
+    /// The inputs of a run, before the swept one is overwritten.
+    fn co_inputs(
+        &self,
+        gate: &Running,
+        subject: &dyn Subject,
+        context: &GateContext<'_>,
+        random: &SplitMix64,
+    ) -> Inputs {
+        subject.prepare(Gate::Shapes, &self.dims, context.seed).unwrap_or_else(|| {
+            let tiny = fill::tiny_scale(gate.target.signature.scalars.values().copied());
+            fill::build(&self.layout, &styles(self.layout.rows), tiny, &mut random.fork("rows"))
+        })
+    }
+
+    /// Keeps to the elements that are read, where inputs decide which.
+    fn read(&mut self, gate: &Running, program: &Program, inputs: &Inputs) -> Result<(), String> {
+        let evaluation = Evaluation::new(&self.dims, inputs, &gate.target.arithmetic);
+        let reads = program.reads(&evaluation, &self.sweep.tensor);
+        let Some(counts) = reads.map_err(|error| format!("fixture: {error}"))? else {
+            return Ok(());
+        };
+        let unread = || format!("fixture: nothing of `{}` is read", self.sweep.tensor);
+        self.sweep = self.sweep.clone().reading(&counts).ok_or_else(unread)?;
+        Ok(())
+    }
+
+    /// Takes the integers of `first`, which may decide what is read.
+    fn keep_integers(&self, first: &Inputs, inputs: &mut Inputs) {
+        for tensor in self.layout.tensors.iter().filter(|tensor| !tensor.format.is_float()) {
+            if let Some(values) = first.tensors.get(&tensor.name) {
+                inputs.tensors.insert(tensor.name.clone(), values.clone());
+            }
+        }
     }
 }
 
 /// How many runs of a sweep the reference can afford.
-fn affordable(gate: &Running, program: &Program, chosen: &Chosen) -> usize {
-    let inputs = chosen.layout.zeros();
-    let evaluation = Evaluation::new(&chosen.dims, &inputs, &gate.target.arithmetic);
-    let work = program.work(&evaluation).unwrap_or(1.0).max(1.0);
+fn affordable(gate: &Running, program: &Program, chosen: &Chosen, inputs: &Inputs) -> usize {
+    let evaluation = Evaluation::new(&chosen.dims, inputs, &gate.target.arithmetic);
+    let work = program.work(&evaluation).unwrap_or(MOST_WORK).max(RUN_WORK);
     ((MOST_WORK / work) as usize).max(1)
 }
 

@@ -44,6 +44,8 @@ pub struct Sweep {
     passes: usize,
     /// Elements a run fills.
     slots: usize,
+    /// Which elements are read; empty if all are.
+    read: Vec<bool>,
 }
 
 impl Sweep {
@@ -57,18 +59,38 @@ impl Sweep {
         // What a reduction walks meets a co-input in every term.
         let largest = layout.tensors.iter().map(TensorLayout::count).max().unwrap_or(0);
         let uses = if tensor.is_walked() { outputs.max(largest) } else { outputs };
-        let each = (uses / slots).max(1);
-        let passes = TIMES.div_ceil(each);
         let values = finite_values(tensor.format).len();
-        Some(Sweep {
+        let mut sweep = Sweep {
             tensor: tensor.name.clone(),
             values,
-            times: passes * each,
-            runs: (values * passes).div_ceil(slots),
+            times: 0,
+            runs: 0,
             format: tensor.format,
-            passes,
+            passes: 0,
             slots,
-        })
+            read: Vec::new(),
+        };
+        sweep.plan((uses / slots).max(1));
+        Some(sweep)
+    }
+
+    /// The same sweep over the elements that are read, where not all are, given how often each is.
+    /// None if none is.
+    #[must_use]
+    pub fn reading(mut self, counts: &[u32]) -> Option<Sweep> {
+        let read = counts.iter().copied().filter(|count| *count > 0);
+        self.slots = read.clone().count();
+        let least = read.min()?;
+        self.read = counts.iter().map(|count| *count > 0).collect();
+        self.plan(least as usize);
+        Some(self)
+    }
+
+    /// Plans passes and runs; each element is used `each` times.
+    fn plan(&mut self, each: usize) {
+        self.passes = TIMES.div_ceil(each);
+        self.times = self.passes * each;
+        self.runs = (self.values * self.passes).div_ceil(self.slots);
     }
 
     /// Writes the values of run `run` over those that `inputs` holds.
@@ -86,6 +108,9 @@ impl Sweep {
             let mut places: Vec<usize> = (0..line.length).collect();
             random.shuffle(&mut places);
             for place in places {
+                if self.read.get(line.at(place)) == Some(&false) {
+                    continue;
+                }
                 elements[line.at(place)] = values[self.value_number(next)];
                 next += 1;
             }
@@ -173,6 +198,20 @@ mod tests {
             }
         }
         assert!(narrow * 100 >= lines * 97, "{narrow} of {lines}");
+    }
+
+    #[test]
+    fn only_elements_that_are_read_take_values() {
+        let layout = layout(Format::Bf16, 8, 64);
+        let tensor = layout.tensor("x").expect("x");
+        let counts: Vec<u32> = (0..8 * 64).map(|at| 4 * u32::from(at % 64 < 8)).collect();
+        let sweep = Sweep::of(&layout, tensor, 8 * 64).and_then(|sweep| sweep.reading(&counts));
+        let sweep = sweep.expect("a sweep");
+        assert_eq!((sweep.times, sweep.runs), (16, 65280 * 4 / 64));
+        let mut inputs = layout.zeros();
+        sweep.fill(3, &layout, &mut inputs, &mut SplitMix64::new(1));
+        let unread = inputs.tensors["x"].iter().zip(&counts).filter(|(_, count)| **count == 0);
+        assert!(unread.clone().count() == 8 * 56 && unread.clone().all(|(value, _)| *value == 0.0));
     }
 
     #[test]
