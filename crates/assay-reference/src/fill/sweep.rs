@@ -4,8 +4,8 @@
 //! line has terms of neighbouring magnitudes and a bound worth having; where a block starts differs
 //! from one pass over the values to the next, and the order inside a line is random.
 
-use assay_num::Format;
 use assay_num::random::SplitMix64;
+use assay_num::{Format, Overflow, Rounding};
 
 use crate::Inputs;
 
@@ -19,12 +19,19 @@ pub fn is_swept(format: Format) -> bool {
     format.is_float() && format.bits() == 16
 }
 
-/// Every finite value of a 16-bit float, ascending, with both zeros.
-pub fn finite_values(format: Format) -> Vec<f64> {
-    let mut values: Vec<f64> =
-        (0..1u64 << 16).map(|bits| format.decode(bits)).filter(|value| value.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
-    values
+/// How many values of each sign a format has that are finite, zero among them.
+fn of_each_sign(format: Format) -> usize {
+    let largest = format.max_finite();
+    format.encode(largest, Rounding::NearestEven, Overflow::Infinity) as usize + 1
+}
+
+/// Finite value number `number` of a 16-bit format, ascending, with both zeros.
+fn finite_value(format: Format, number: usize) -> f64 {
+    let each = of_each_sign(format);
+    match number.checked_sub(each) {
+        Some(magnitude) => format.decode(magnitude as u64),
+        None => format.decode(1 << 15 | (each - 1 - number) as u64),
+    }
 }
 
 /// The sweep of one input at one shape.
@@ -59,7 +66,7 @@ impl Sweep {
         // What a reduction walks meets a co-input in every term.
         let largest = layout.tensors.iter().map(TensorLayout::count).max().unwrap_or(0);
         let uses = if tensor.is_walked() { outputs.max(largest) } else { outputs };
-        let values = finite_values(tensor.format).len();
+        let values = 2 * of_each_sign(tensor.format);
         let mut sweep = Sweep {
             tensor: tensor.name.clone(),
             values,
@@ -97,7 +104,6 @@ impl Sweep {
     pub fn fill(&self, run: usize, layout: &Layout, inputs: &mut Inputs, random: &mut SplitMix64) {
         let Some(tensor) = layout.tensor(&self.tensor) else { return };
         let Some(elements) = inputs.tensors.get_mut(&self.tensor) else { return };
-        let values = finite_values(self.format);
         let mut lines = match tensor.main_axis() {
             Some(axis) => tensor.lines(axis),
             None => tensor.main_lines(),
@@ -111,7 +117,7 @@ impl Sweep {
                 if self.read.get(line.at(place)) == Some(&false) {
                     continue;
                 }
-                elements[line.at(place)] = values[self.value_number(next)];
+                elements[line.at(place)] = finite_value(self.format, self.value_number(next));
                 next += 1;
             }
         }
@@ -161,6 +167,17 @@ mod tests {
             }
         }
         (sweep, counts)
+    }
+
+    #[test]
+    fn finite_values_ascend_from_the_least_to_the_largest() {
+        for format in [Format::Bf16, Format::F16] {
+            let values: Vec<f64> =
+                (0..2 * of_each_sign(format)).map(|n| finite_value(format, n)).collect();
+            assert_eq!(values.first(), Some(&format.min_finite()));
+            assert_eq!(values.last(), Some(&format.max_finite()));
+            assert!(values.is_sorted_by(|a, b| a.total_cmp(b).is_lt()));
+        }
     }
 
     #[test]
