@@ -81,6 +81,12 @@ __device__ static void merge_unordered(const float* partials, float* y, unsigned
     if (first + threadIdx.x < rows) y[first + threadIdx.x] = sums[threadIdx.x];
 }
 
+// A row's partial sum that is added at turn `s`.
+__device__ static float partial(const float* partials, unsigned row, unsigned s, unsigned rows,
+                                unsigned slices) {
+    return row_start(partials, fault("slices_reversed") ? slices - 1 - s : s, rows)[row];
+}
+
 // One thread a row.
 extern "C" __global__ void __launch_bounds__(kThreads)
 split_k_gemv_merge(const float* __restrict__ partials, float* __restrict__ y, unsigned rows,
@@ -91,8 +97,8 @@ split_k_gemv_merge(const float* __restrict__ partials, float* __restrict__ y, un
         const unsigned row = blockIdx.x * kThreads + threadIdx.x;
         if (row >= rows) return;
         const unsigned last = fault("last_slice_dropped") && slices > 1 ? slices - 1 : slices;
-        float sum = partials[row];
-        for (unsigned s = 1; s < last; ++s) sum += row_start(partials, s, rows)[row];
+        float sum = partial(partials, row, 0, rows, last);
+        for (unsigned s = 1; s < last; ++s) sum += partial(partials, row, s, rows, last);
         y[row] = sum;
     }
 }
