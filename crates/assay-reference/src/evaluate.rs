@@ -31,7 +31,8 @@ pub struct Evaluation<'a> {
     pub arithmetic: &'a Arithmetic,
     /// A term to leave out.
     pub drop: Option<Drop>,
-    /// Evaluate only these indices of each output's first axis. The results then hold only these.
+    /// Evaluate only these indices of the first axis of the first output, and of all outputs whose
+    /// first axis has the same extent. The results then hold only these; other outputs are whole.
     pub rows: Option<Range<i64>>,
 }
 
@@ -395,7 +396,8 @@ impl Program {
             let Some(output) = statement.output else { continue };
             let mut wanted: Vec<Range<i64>> =
                 frame.shapes[position].iter().map(|extent| 0..*extent).collect();
-            if let (Some(rows), Some(first)) = (&evaluation.rows, wanted.first_mut()) {
+            let rows = evaluation.rows.as_ref().filter(|_| self.has_rows(statement));
+            if let (Some(rows), Some(first)) = (rows, wanted.first_mut()) {
                 *first = rows.clone();
             }
             let held = frame.stages[statement.stage].as_ref().map(|own| own.region.as_slice());

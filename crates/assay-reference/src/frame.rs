@@ -83,7 +83,8 @@ impl<'a> Frame<'a> {
                 continue;
             }
             let mut region: Vec<Range<i64>> = shape.iter().map(|extent| 0..*extent).collect();
-            if let (Some(rows), Some(first)) = (&evaluation.rows, region.first_mut()) {
+            let rows = evaluation.rows.as_ref().filter(|_| self.program.has_rows(statement));
+            if let (Some(rows), Some(first)) = (rows, region.first_mut()) {
                 *first = restricted(first, rows, &statement.name)?;
             }
             widen(&mut wanted[statement.stage], region);

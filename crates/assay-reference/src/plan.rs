@@ -256,6 +256,13 @@ impl Program {
         &self.text
     }
 
+    /// Whether an output's first axis is that of the first output.
+    pub(crate) fn has_rows(&self, statement: &PlannedStatement) -> bool {
+        let outputs = &self.signature.outputs;
+        let first = |output: usize| outputs.get(output).map(|tensor| tensor.shape.first());
+        statement.output.is_some_and(|output| first(output) == first(0))
+    }
+
     /// The stage that a source other than an input is computed by.
     pub(crate) fn stage_of(&self, source: Source) -> Option<usize> {
         match source {

@@ -122,6 +122,26 @@ fn rows_of_a_scan_are_those_of_the_whole() {
 }
 
 #[test]
+fn an_output_with_another_first_axis_is_whole_whatever_the_rows() {
+    let tensor = |name, shape: &[&str]| Tensor::new(name, Format::F32, shape).unwrap();
+    let signature = Signature {
+        dims: vec!["steps".into(), "wide".into()],
+        inputs: vec![tensor("x", &["steps", "wide"])],
+        outputs: vec![tensor("y", &["steps"]), tensor("last", &["wide"])],
+        ..Signature::default()
+    };
+    let text = "h[t, d] = scan(t, prev = 0: prev + x[t, d])\n\
+                y[t] = sum(k in 0..wide: h[t, k])\nlast[d] = h[steps - 1, d]";
+    let program = Formula::parse(text).unwrap().check(&signature).unwrap();
+    let (dims, inputs, how) = (shape(9, 2), inputs(9, 2), Arithmetic::default());
+    let mut evaluation = Evaluation::new(&dims, &inputs, &how);
+    evaluation.rows = Some(5..6);
+    let found = program.value(&evaluation).unwrap();
+    assert_eq!(found["y"], [15.0 + 75.0]);
+    assert_eq!(found["last"], [36.0, 126.0]);
+}
+
+#[test]
 fn a_step_left_out_leaves_the_carry_as_it_was() {
     let (dims, inputs, how) = (shape(6, 140), inputs(6, 140), Arithmetic::default());
     let program = program(DECAYED);

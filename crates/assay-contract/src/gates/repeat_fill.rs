@@ -111,6 +111,9 @@ pub(super) fn build(
         inputs.tensors.insert(tensor.name.clone(), values);
     }
     calm(spec, &targets, &mut inputs);
+    if matches!(fill, Fill::Order(_)) {
+        make_exact(spec, &targets, &mut inputs);
+    }
     Ok(inputs)
 }
 
@@ -123,6 +126,18 @@ fn calm(spec: &Spec, targets: &[Target], inputs: &mut Inputs) {
         if let (Some(format), Some(values), false) = (format, inputs.tensors.get_mut(&name), shaped)
         {
             values.iter_mut().for_each(|value| *value = format.round(*value * scale));
+        }
+    }
+}
+
+/// Gives the inputs that are declared to make sums exact their value.
+fn make_exact(spec: &Spec, targets: &[Target], inputs: &mut Inputs) {
+    for (name, limits) in spec.limits() {
+        let shaped = targets.iter().any(|target| target.tensor == name);
+        if let (Some(exact), Some(values), false) =
+            (limits.exact, inputs.tensors.get_mut(&name), shaped)
+        {
+            values.fill(exact);
         }
     }
 }

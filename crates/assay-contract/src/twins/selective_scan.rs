@@ -1,4 +1,5 @@
-//! The twin of `selective_scan`: each channel walks time with its states in registers.
+//! The twin of `selective_scan`: each channel walks time with its states in registers, adds the
+//! states in order, and the skip last.
 
 use super::{Computed, Twin, TwinInputs};
 use crate::subject::RunError;
@@ -22,13 +23,13 @@ fn compute(inputs: &TwinInputs<'_>) -> Result<Computed, RunError> {
         let (t, d) = (at / channels, at % channels);
         let (over_states, of_channel) = (t * states, d * states);
         let u = dt[at] * x[at];
-        *y = skip[d] * x[at];
         for n in 0..states {
             let h = &mut state[of_channel + n];
             let decay = exponential(dt[at] * a[of_channel + n]);
             *h = decay.mul_add(*h, u * b[over_states + n]);
             *y = h.mul_add(c[over_states + n], *y);
         }
+        *y = skip[d].mul_add(x[at], *y);
     }
     Ok(Computed::from([("y", y), ("state", state)]))
 }
@@ -45,21 +46,21 @@ fn exponential(z: f32) -> f32 {
     if z < -104.0 {
         return 0.0;
     }
-    #[expect(clippy::excessive_precision, clippy::approx_constant, reason = "as the kernel has it")]
-    const LOG2_E: f32 = 1.44269504;
-    let k = (z * LOG2_E).round_ties_even();
-    let r = k.mul_add(-1.428_606_77e-6, k.mul_add(-0.693_145_752, z));
+    let k = (z * std::f32::consts::LOG2_E).round_ties_even();
+    let r = k.mul_add(-LN_2_LOW, k.mul_add(-LN_2_HIGH, z));
     let p = COEFFICIENTS.into_iter().fold(FIRST, |p, coefficient| p.mul_add(r, coefficient));
     let k = k as i32;
     let half = k >> 1;
     (p * power_of_two(half)) * power_of_two(k - half)
 }
 
-/// 1/7! and the coefficients after it, as the kernel writes them.
-const FIRST: f32 = 1.984_127_01e-4;
-#[expect(clippy::excessive_precision, reason = "as the kernel has them")]
+/// ln 2 in two parts, the first with zeros at its end, so that its product with k is exact.
+const LN_2_HIGH: f32 = 0.693_145_75;
+const LN_2_LOW: f32 = 1.428_606_8e-6;
+/// 1/7!, and the coefficients 1/6! to 1/0! after it.
+const FIRST: f32 = 1.984_127e-4;
 const COEFFICIENTS: [f32; 7] =
-    [1.388_888_92e-3, 8.333_333_77e-3, 4.166_666_79e-2, 0.166_666_672, 0.5, 1.0, 1.0];
+    [1.388_888_9e-3, 8.333_334e-3, 4.166_666_8e-2, 0.166_666_67, 0.5, 1.0, 1.0];
 
 /// 2^n, for n of normal numbers.
 fn power_of_two(n: i32) -> f32 {

@@ -63,6 +63,9 @@ pub struct ReductionLayout {
     pub tile: Option<usize>,
     /// What the terms are made of.
     pub term: Term,
+    /// What the terms of a reduction that reads a scan are made of while its state stays what it
+    /// started from.
+    pub still: Option<Term>,
     /// The inputs it walks, with the axis walked.
     pub reads: Vec<(String, usize)>,
 }

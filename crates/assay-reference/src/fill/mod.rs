@@ -67,6 +67,7 @@ impl Layout {
                 bounds_vary: reduction.bounds_vary,
                 tile: layout::tile_of(&reduction.to, dims, tiles),
                 term,
+                still: stage.and_then(|stage| term::still(program, stage)),
                 reads,
             });
         }

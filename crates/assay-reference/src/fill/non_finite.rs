@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use assay_num::Format;
 use assay_num::random::SplitMix64;
 
-use crate::Inputs;
+use crate::{Inputs, ReduceOperation};
 
 use super::layout::{Layout, Line, TensorLayout, critical_places};
 use super::{scan, values};
@@ -60,7 +60,9 @@ pub fn base(layout: &Layout, random: &mut SplitMix64) -> Inputs {
         }
     }
     scan::calm(layout, &mut inputs);
-    inputs
+    // A state that sums data of both signs may lie near 0, where an infinity's sign is uncertain.
+    let scans = layout.reductions.iter().any(|r| r.operation == ReduceOperation::Scan);
+    if scans { positive(inputs, layout) } else { inputs }
 }
 
 /// The same data with every element positive; zeros become 1.

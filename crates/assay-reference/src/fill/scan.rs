@@ -22,8 +22,8 @@ const AS_FACTOR: f64 = 0.5;
 
 /// Shapes the inputs of one scan so that its state jumps to a large whole number at the first step
 /// and then grows by whole numbers that are each less than half a step of `format` there: fp32
-/// holds every state, and one in `format` never moves. `inputs` holds 1 and -1, or what a tensor is
-/// declared to hold where sums are exact.
+/// holds every state, and one in `format` never moves. `inputs` holds 1 and -1; tensors that are
+/// declared to make sums exact get their value.
 ///
 /// The terms must be a product of the inputs they walk, and what multiplies the carry must be 1 or
 /// -1; other scans get a bound that is not exact, and the gate says what could not be proved.
@@ -33,8 +33,10 @@ pub(super) fn stick(
     (format, inputs): (Format, &mut Inputs),
     random: &mut SplitMix64,
 ) {
+    make_exact(layout, inputs);
+    let walked = reduction.reads.iter().filter_map(|(name, _)| layout.tensor(name));
     let walked: Vec<&TensorLayout> =
-        reduction.reads.iter().filter_map(|(name, _)| layout.tensor(name)).collect();
+        walked.filter(|tensor| tensor.exact.is_none() && tensor.indices.is_none()).collect();
     let with_rows = walked.iter().find(|tensor| tensor.row_axis.is_some());
     let Some(shaped) = with_rows.or(walked.last()).map(|tensor| tensor.name.clone()) else {
         return;
@@ -52,6 +54,36 @@ pub(super) fn stick(
             } else {
                 hold(elements, line);
             }
+        }
+    }
+}
+
+/// Holds the states of scans that a sum reads at what they start from, by zeros in what their steps
+/// add, so that the sum's terms are a plain product; the sum with such terms, if it can be so.
+pub(super) fn hold_still(
+    layout: &Layout,
+    reduction: &ReductionLayout,
+    inputs: &mut Inputs,
+) -> Option<ReductionLayout> {
+    let term = reduction.still.clone()?;
+    make_exact(layout, inputs);
+    let scans = layout.reductions.iter().filter(|r| r.operation == ReduceOperation::Scan);
+    let added = scans.flat_map(|scan| &scan.reads).map(|(name, _)| name);
+    for name in added.filter(|name| !term.tensors().contains(&name.as_str())) {
+        let tensor = layout.tensor(name).filter(|t| t.exact.is_none() && t.indices.is_none());
+        if let Some(elements) = tensor.and_then(|_| inputs.tensors.get_mut(name)) {
+            elements.fill(0.0);
+        }
+    }
+    Some(ReductionLayout { term, still: None, ..reduction.clone() })
+}
+
+/// Gives tensors that are declared to make sums exact their value.
+fn make_exact(layout: &Layout, inputs: &mut Inputs) {
+    for tensor in layout.filled() {
+        if let (Some(exact), Some(elements)) = (tensor.exact, inputs.tensors.get_mut(&tensor.name))
+        {
+            elements.fill(exact);
         }
     }
 }
@@ -92,7 +124,7 @@ fn hold(elements: &mut [f64], line: Line) {
 
 /// Scales the tensors that multiply a carry.
 pub(super) fn calm(layout: &Layout, inputs: &mut Inputs) {
-    for tensor in layout.tensors.iter().filter(|tensor| tensor.scale != 1.0) {
+    for tensor in layout.filled().filter(|tensor| tensor.scale != 1.0) {
         let elements = inputs.tensors.get_mut(&tensor.name);
         if let Some(elements) = elements.filter(|_| tensor.format.is_float()) {
             for element in elements {

@@ -93,6 +93,8 @@ pub fn build(
         scan::stick(layout, reduction, (*format, &mut inputs), random);
         return inputs;
     }
+    let still = scan::hold_still(layout, reduction, &mut inputs);
+    let reduction = still.as_ref().unwrap_or(reduction);
     let Some(shaped) = shaped_tensor(layout, reduction) else { return inputs };
     let factors = factors(layout, reduction, shaped, random);
     for (tensor, pattern) in &factors {

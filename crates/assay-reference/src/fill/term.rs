@@ -42,7 +42,7 @@ impl Term {
 pub(super) fn classify(program: &Program, stage: usize) -> (Term, Vec<(String, usize)>) {
     let stage = &program.stages[stage];
     let walked = stage.scan.as_ref().map_or(stage.rank, |scan| scan.axis);
-    let reader = Reader { program, steps_left: Cell::new(MOST_STEPS) };
+    let reader = Reader { program, steps_left: Cell::new(MOST_STEPS), still: false };
     let mut factors = Vec::new();
     flatten(reader.shape(stage, stage.root, walked), &mut factors);
     let mut reads = Vec::new();
@@ -50,6 +50,21 @@ pub(super) fn classify(program: &Program, stage: usize) -> (Term, Vec<(String, u
     reader.collect(stage, walked, &mut reads);
     let inputs = || reads.iter().map(|(tensor, _)| tensor.clone()).collect();
     (term_of(&factors).unwrap_or_else(|| Term::Other(inputs())), reads)
+}
+
+/// The terms of a reduction that reads a scan, while the scan's state stays what it started from;
+/// none where it reads no scan, or they are then no product of inputs.
+pub(super) fn still(program: &Program, stage: usize) -> Option<Term> {
+    let stage = &program.stages[stage];
+    let is_scan = |access: &Access| {
+        let read = program.stage_of(access.source);
+        read.is_some_and(|read| program.stages[read].scan.is_some())
+    };
+    stage.accesses().find(|access| is_scan(access))?;
+    let reader = Reader { program, steps_left: Cell::new(MOST_STEPS), still: true };
+    let mut factors = Vec::new();
+    flatten(reader.shape(stage, stage.root, stage.rank), &mut factors);
+    term_of(&factors).filter(|term| matches!(term, Term::Product(_)))
 }
 
 /// Nodes looked at before a term counts as not understood: statements that read each other twice
@@ -75,6 +90,8 @@ enum Shape {
 struct Reader<'a> {
     program: &'a Program,
     steps_left: Cell<u32>,
+    /// Whether scans are read as what they start from.
+    still: bool,
 }
 
 impl Reader<'_> {
@@ -112,6 +129,10 @@ impl Reader<'_> {
         match (access.source, self.followed(stage, access, variable)) {
             (Source::Input(input), _) => {
                 Shape::Input(self.program.signature.inputs[input].name.clone())
+            }
+            (_, Some((inner, place))) if self.still && inner.scan.is_some() => {
+                let initial = inner.scan.as_ref().map(|scan| scan.initial);
+                initial.map_or(Shape::Opaque, |initial| self.shape(inner, initial, place))
             }
             (_, Some((inner, place))) if inner.reduction.is_none() && inner.scan.is_none() => {
                 self.shape(inner, inner.root, place)
