@@ -53,8 +53,11 @@ pub fn shrink(subject: &mut dyn Subject, case: &CaseName) -> Option<Shrunk> {
 fn failing_inputs(subject: &mut dyn Subject, case: &CaseName) -> Option<(Dims, Inputs)> {
     let seen = RefCell::new(None);
     let on_case = |_: &CaseName| ();
+    let drawn_as = subject.spec().drawn_as.clone();
     let mut witness = Witness { subject, seen: &seen, lost: false };
-    let context = GateContext::new(case.seed, &on_case).only(Filter::Exactly(case));
+    let context = GateContext::new(case.seed, &on_case)
+        .drawn_as(drawn_as.as_deref())
+        .only(Filter::Exactly(case));
     let result = check(case.gate, &mut witness, &context);
     if result.outcome != Outcome::Fail || witness.lost {
         return None;
