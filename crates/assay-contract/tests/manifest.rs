@@ -281,3 +281,87 @@ fn no_truncated_manifest_panics() {
         }
     }
 }
+
+const FAULT: &str = r#"[fault.row_sum_short]
+of = "row_sum"
+kind = "dropped-tail"
+gate = "shapes"
+what = "the last columns are left out"
+dims.rows = { served = [3] }
+"#;
+
+/// The good manifest with a fault, one text of which is replaced by another.
+fn with_fault(from: &str, to: &str) -> String {
+    assert_eq!(FAULT.matches(from).count(), 1, "`{from}` must occur once");
+    format!("{GOOD}{}", FAULT.replace(from, to))
+}
+
+#[test]
+fn a_fault_is_its_kernel_under_another_name_at_its_own_shapes() {
+    let manifest = parse(&with_fault("kind", "close = \"why\"\nkind"));
+    assert_eq!(manifest.errors, []);
+    let (kernel, fault) = (manifest.kernels[0].spec(), &manifest.faults[0]);
+    assert_eq!(fault.spec.name, "row_sum_short");
+    assert_eq!((fault.of.as_str(), fault.spec.drawn_as.as_deref()), ("row_sum", Some("row_sum")));
+    assert_eq!((fault.define.as_str(), fault.gate), ("dropped_tail", Gate::Shapes));
+    assert_eq!(fault.close.as_deref(), Some("why"));
+    assert_eq!(fault.spec.dims["rows"].served, [3]);
+    assert_eq!(fault.spec.dims["cols"], kernel.dims["cols"]);
+    assert_eq!(fault.build_path(), Path::new("sum/dropped_tail.ptx"));
+    assert_eq!(fault.spec.source.line, 21);
+}
+
+#[test]
+fn a_fault_of_many_kernels_is_one_of_each() {
+    let second = GOOD.split_once("[kernel.row_sum]").expect("the kernel").1;
+    let fault = FAULT.replace("\"row_sum\"", "[\"row_sum\", \"other_sum\"]");
+    let manifest = parse(&format!("{GOOD}[kernel.other_sum]{second}{fault}"));
+    assert_eq!(manifest.errors, []);
+    let names: Vec<&str> = manifest.faults.iter().map(|f| f.spec.name.as_str()).collect();
+    assert_eq!(names, ["row_sum_short@row_sum", "row_sum_short@other_sum"]);
+}
+
+#[test]
+fn a_fault_may_stand_before_its_kernel_and_says_nothing_of_one_that_is_wrong() {
+    let (head, kernel) = GOOD.split_once("[kernel.row_sum]").expect("the kernel");
+    assert_eq!(parse(&format!("{head}{FAULT}[kernel.row_sum]{kernel}")).faults.len(), 1);
+    let manifest = parse(&with_fault("what", "what").replace("rows.sum", "rows.som"));
+    assert_eq!((manifest.errors.len(), manifest.faults.len()), (1, 0));
+}
+
+#[test]
+fn each_mistake_in_a_fault_is_one_error_with_its_place_and_the_kernel_loads() {
+    let known = "known = [{ gate = \"shapes\", what = \"w\", since = \"s\", link = \"l\" }]\ndepth";
+    let mistakes = [
+        ("an unknown kernel", with_fault("of = \"row_sum\"", "of = \"row_sun\"")),
+        ("an unknown kind", with_fault("dropped-tail", "droped-tail")),
+        ("an unknown gate", with_fault("\"shapes\"", "\"shape\"")),
+        ("a gate that is not checked", with_fault("\"shapes\"", "\"limits\"")),
+        ("a gate that asks nothing", {
+            with_fault("\"shapes\"", "\"fp32-sums\"").replace("rows.sum", "rows.max")
+        }),
+        ("a gate that is known to fail", with_fault("what", "what").replace("depth", known)),
+        ("no kernel", with_fault("of = \"row_sum\"\n", "")),
+        ("no kind", with_fault("kind = \"dropped-tail\"\n", "")),
+        ("no gate", with_fault("gate = \"shapes\"\n", "")),
+        ("nothing said", with_fault("what = \"the last columns are left out\"\n", "")),
+        ("another kind without a define", with_fault("dropped-tail", "other")),
+        ("an unknown key", with_fault("what", "wat = 1\nwhat")),
+        ("a name that is a kernel's", with_fault("row_sum_short", "row_sum")),
+        ("a name that is none", with_fault("row_sum_short", "Row")),
+        ("an unknown dim", with_fault("dims.rows", "dims.row")),
+        ("a tile of its own", with_fault("[3]", "[3], tile = 1")),
+        ("a size that is not served", with_fault("dims.rows", "dims.cols")),
+        ("a planted control", {
+            with_fault("what", "what").replace("depth", "control = { gate = \"shapes\" }\ndepth")
+        }),
+    ];
+    let mut shown = String::new();
+    for (what, text) in mistakes {
+        let manifest = parse(&text);
+        assert_eq!(manifest.errors.len(), 1, "{what}: {:?}", manifest.errors);
+        assert_eq!((manifest.kernels.len(), manifest.faults.len()), (1, 0), "{what}");
+        writeln!(shown, "# {what}\n{}\n", manifest.errors[0]).expect("a string takes all text");
+    }
+    insta::assert_snapshot!("fault_mistakes", shown);
+}

@@ -17,6 +17,7 @@ mod gate;
 mod number;
 mod outcome;
 mod report;
+mod shard;
 
 pub use case::{CaseName, CaseNameError};
 pub use exit::ExitCode;
@@ -27,3 +28,4 @@ pub use outcome::Outcome;
 pub use report::{
     DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Smallest, Summary,
 };
+pub use shard::{NoPart, Part, Shard};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CaseName, Discrimination, FaultResult, Gate, Number, Outcome};
+use crate::{CaseName, Discrimination, FaultResult, Gate, Number, Outcome, Shard};
 
 /// The schema that this version writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -132,6 +132,13 @@ impl KernelResult {
             && self.gates.iter().any(|result| result.outcome == Outcome::Pass)
     }
 
+    /// Whether the kernel was left out, for a reason that is no verdict on it.
+    #[must_use]
+    pub fn is_skipped(&self) -> bool {
+        let reason = self.error.as_deref().unwrap_or_default();
+        self.gates.is_empty() && reason.starts_with("skipped: ")
+    }
+
     /// Whether this planted control failed the gate that it was built to fail.
     #[must_use]
     pub fn is_red(&self) -> bool {
@@ -192,6 +199,10 @@ pub struct Report {
     pub seed: u64,
     /// The device.
     pub device: DeviceRecord,
+    /// Which part of the run this is, where it is not the whole. Kernels, counts and exit code are
+    /// then of this part alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// The kernels in the order of their manifests.
     pub kernels: Vec<KernelResult>,
     /// The kernels broken on purpose, where they were asked for.

@@ -2,8 +2,8 @@
 
 use assay_record::{
     CaseName, CaseNameError, DeviceRecord, Discrimination, Evidence, ExitCode, FaultResult,
-    FaultVerdict, Gate, GateResult, KernelResult, Number, Outcome, ReadError, Report, SCHEMA,
-    Summary,
+    FaultVerdict, Gate, GateResult, KernelResult, Number, Outcome, Part, ReadError, Report, SCHEMA,
+    Shard, Summary,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -16,6 +16,22 @@ fn case() -> CaseName {
         fill: "wide".to_owned(),
         seed: 1,
         schedule: "in-order".to_owned(),
+    }
+}
+
+fn fault() -> FaultResult {
+    FaultResult {
+        fault: "row_sum_f32_tail".to_owned(),
+        of: "row_sum_f32".to_owned(),
+        kind: "dropped-tail".to_owned(),
+        what: "the last columns are left out".to_owned(),
+        gate: Gate::Shapes,
+        verdict: FaultVerdict::Elsewhere,
+        gates: Vec::new(),
+        margin: Some(Number(f64::INFINITY)),
+        close: Some("it is".to_owned()),
+        remark: None,
+        seconds: 0.5,
     }
 }
 
@@ -52,6 +68,13 @@ fn report() -> Report {
             driver: None,
             architecture: "sm_80".to_owned(),
         },
+        shard: Some(Shard {
+            part: Part { index: 2, of: 3 },
+            suite: "0123".to_owned(),
+            gates: vec![Gate::Shapes],
+            kernels: vec!["row_sum_f32".to_owned()],
+            faults: Vec::new(),
+        }),
         kernels: vec![KernelResult {
             kernel: "row_sum_f32".to_owned(),
             control_for: Some(Gate::Fp32Sums),
@@ -59,19 +82,7 @@ fn report() -> Report {
             error: None,
             seconds: 0.25,
         }],
-        faults: vec![FaultResult {
-            fault: "row_sum_f32_tail".to_owned(),
-            of: "row_sum_f32".to_owned(),
-            kind: "dropped-tail".to_owned(),
-            what: "the last columns are left out".to_owned(),
-            gate: Gate::Shapes,
-            verdict: FaultVerdict::Elsewhere,
-            gates: Vec::new(),
-            margin: Some(Number(f64::INFINITY)),
-            close: Some("it is".to_owned()),
-            remark: None,
-            seconds: 0.5,
-        }],
+        faults: vec![fault()],
         discrimination: vec![Discrimination {
             kernel: "row_sum_f32".to_owned(),
             fault: "row_sum_f32_tail".to_owned(),
@@ -287,6 +298,7 @@ fn a_report_from_before_faults_is_still_read() {
         let keys = value.as_object_mut().expect("a report is an object");
         keys.remove("faults");
         keys.remove("discrimination");
+        keys.remove("shard");
     });
     let report = Report::from_json(&old).expect("an old report is read");
     assert!(report.faults.is_empty() && report.discrimination.is_empty());
@@ -309,4 +321,13 @@ fn only_what_is_caught_by_its_gate_or_cannot_be_told_apart_is_no_problem() {
     use FaultVerdict::{Caught, Elsewhere, Equivalent, Survived, Unjudged};
     assert!(!Caught.is_problem() && !Equivalent.is_problem());
     assert!(Elsewhere.is_problem() && Survived.is_problem() && Unjudged.is_problem());
+}
+
+#[test]
+fn a_part_is_one_of_so_many_counted_from_one() {
+    assert_eq!("2/3".parse(), Ok(Part { index: 2, of: 3 }));
+    assert_eq!(Part { index: 2, of: 3 }.to_string(), "2/3");
+    for wrong in ["", "2", "0/3", "4/3", "1/0", "-1/3", "a/b", "1/2/3"] {
+        assert!(wrong.parse::<Part>().is_err(), "{wrong}");
+    }
 }

@@ -1,26 +1,26 @@
 //! `assay check`: kernels and controls through the gates, and a report of what was found.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use assay_contract::fault::BuiltFault;
 use assay_contract::run::{
-    GATES, discriminate, list, replay, replay_given, run, select, summarize,
+    GATES, discriminate, faults_exit, list, replay, replay_given, run, select, selects_fault,
+    shard, summarize,
 };
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, ManifestError, RunOutcome, Silent};
 use assay_device::{DeviceError, DeviceFacts};
-use assay_record::{DeviceRecord, ExitCode, FaultResult, Gate, Outcome, Report, SCHEMA, Smallest};
+use assay_record::{DeviceRecord, ExitCode, FaultResult, Outcome, Report, SCHEMA, Shard, Smallest};
 
 use crate::cli::CheckArguments;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::faults;
+use crate::output::{self, Files};
 use crate::parent::{self, Jobs};
 use crate::progress::Progress;
-use crate::render::{self, View};
+use crate::render::View;
 use crate::suite::Suite;
-use crate::{VERSION, date, repro};
+use crate::{VERSION, command_line, date, repro};
 
 /// Runs what was asked for; the exit code says how it ended.
 pub(crate) fn check(arguments: &CheckArguments, console: Console) -> Result<ExitCode, Failure> {
@@ -69,7 +69,8 @@ fn check_kernels(
         kernels.extend(faults.iter().map(|fault| &fault.kernel as &dyn Kernel));
     }
     let kernels = kernels.as_slice();
-    if faults.is_empty() || arguments.repro.is_some() {
+    let asked_for = suite.faults_asked_for(arguments);
+    if arguments.repro.is_some() || !asked_for.iter().any(|f| selects_fault(f, &options)) {
         refuse_nothing(kernels, &options, arguments)?;
     }
     if arguments.list {
@@ -93,9 +94,10 @@ fn check_kernels(
         (None, true) => faults::run_isolated(&faults, &options, arguments)?,
         (None, false) => faults::run_here(&faults, kernels, &options, &arguments.device),
     };
-    let mut report = report((outcome, faults), broken, (arguments, started, &facts));
+    let shard = shard(kernels, asked_for, &options);
+    let mut report = report((outcome, faults, shard), broken, (arguments, started, &facts));
     report.smallest = smallest;
-    write(&report, &options.gates, arguments, console)?;
+    write(&report, &options, arguments, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
 }
 
@@ -111,7 +113,13 @@ fn options(arguments: &CheckArguments) -> Result<CheckOptions, Failure> {
         let message = format!("gate {} ({gate}) is not checked by this version", gate.number());
         return Err(Failure::request(message).hint("the gates are 1 to 4".to_owned()));
     }
-    Ok(CheckOptions { gates, seed: arguments.seed, only: arguments.only.clone(), threads: 0 })
+    Ok(CheckOptions {
+        gates,
+        seed: arguments.seed,
+        only: arguments.only.clone(),
+        threads: 0,
+        part: arguments.shard,
+    })
 }
 
 /// Opens a device by its name.
@@ -217,13 +225,13 @@ fn one_case(outcome: RunOutcome, arguments: &CheckArguments) -> Result<RunOutcom
 }
 
 fn report(
-    (outcome, faults): (RunOutcome, Vec<FaultResult>),
+    (outcome, faults, shard): (RunOutcome, Vec<FaultResult>, Option<Shard>),
     broken: ExitCode,
     (arguments, date, facts): (&CheckArguments, String, &DeviceFacts),
 ) -> Report {
     let kernels: Vec<_> = outcome.kernels.into_iter().map(with_hint).collect();
     let discrimination = discriminate(&kernels, &faults);
-    let exit = outcome.exit.worst(broken).worst(faults::exit(&faults, &discrimination));
+    let exit = outcome.exit.worst(broken).worst(faults_exit(&faults, &discrimination));
     Report {
         schema: SCHEMA,
         assay_version: VERSION.to_owned(),
@@ -236,6 +244,7 @@ fn report(
             driver: facts.driver.clone(),
             architecture: facts.architecture.clone(),
         },
+        shard,
         kernels,
         faults,
         discrimination,
@@ -254,40 +263,20 @@ fn with_hint(outcome: KernelOutcome) -> assay_record::KernelResult {
     result
 }
 
-fn command_line() -> String {
-    let words = std::env::args().skip(1);
-    std::iter::once("assay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
 fn write(
     report: &Report,
-    gates: &[Gate],
+    options: &CheckOptions,
     arguments: &CheckArguments,
     console: Console,
 ) -> Result<(), Failure> {
-    let json = report.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the report has no JSON form").caused_by(&error)
-    })?;
-    match arguments.json.as_deref() {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(&json);
-            return Ok(());
-        }
-        Some(path) => fs::write(path, json).map_err(|error| {
-            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-        })?,
-        None => {}
-    }
-    let device = (arguments.device != "emulator").then_some(arguments.device.as_str());
-    let manifests = &arguments.manifest;
-    let faults = arguments.faults.as_deref();
-    let inputs = arguments.inputs.as_deref();
-    let view = View { gates, device, inputs, manifests, faults, notes: arguments.notes };
-    if let Some(path) = &arguments.matrix {
-        fs::write(path, render::matrix(report)).map_err(|error| {
-            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-        })?;
-    }
-    console.out(&render::report(report, &view));
-    Ok(())
+    let view = View {
+        gates: &options.gates,
+        device: (arguments.device != "emulator").then_some(arguments.device.as_str()),
+        inputs: arguments.inputs.as_deref(),
+        manifests: &arguments.manifest,
+        faults: arguments.faults.as_deref(),
+        notes: arguments.notes,
+    };
+    let files = Files { json: arguments.json.as_deref(), matrix: arguments.matrix.as_deref() };
+    output::write(report, &view, &files, console)
 }

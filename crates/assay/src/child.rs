@@ -77,6 +77,7 @@ fn judge(request: &Request) -> Result<KernelOutcome, Failure> {
         seed: request.seed,
         only: request.only.clone(),
         threads: 1,
+        part: None,
     };
     Ok(run_one(*kernel, &kernels, device.as_mut(), &options, &progress))
 }
@@ -89,7 +90,7 @@ fn judge_one_fault(
 ) -> Result<KernelOutcome, Failure> {
     let mut device = open(&request.device)?;
     let gates = vec![request.gate];
-    let options = CheckOptions { gates, seed: request.seed, only: None, threads: 1 };
+    let options = CheckOptions { gates, seed: request.seed, only: None, threads: 1, part: None };
     let surroundings = (kernels, &options);
     if request.compare {
         let result = compare_fault(fault, surroundings, device.as_mut(), &Telling);

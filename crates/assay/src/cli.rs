@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use assay_record::{CaseName, Gate};
+use assay_record::{CaseName, Gate, Part};
 use clap::{Args, Parser, Subcommand};
 
 use crate::console::Color;
@@ -29,6 +29,9 @@ pub(crate) enum Command {
     /// Run kernels and planted controls through the gates
     #[command(after_help = EXIT_CODES)]
     Check(Box<CheckArguments>),
+    /// Put the reports of all parts of a run (`check --shard`) together
+    #[command(after_help = EXIT_CODES)]
+    Merge(MergeArguments),
     /// Say what this machine can run, and what to install for the rest
     Doctor(DoctorArguments),
     /// Judge one kernel at one gate, as a `check` asks on stdin
@@ -77,12 +80,34 @@ pub(crate) struct CheckArguments {
     /// Write the matrix of faults and gates as Markdown
     #[arg(long, value_name = "FILE", requires = "faults", conflicts_with_all = ["list", "repro"])]
     pub(crate) matrix: Option<PathBuf>,
+    /// Run one of several equal parts, such as `1/3`; `merge` puts their reports together
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["list", "repro", "matrix"])]
+    pub(crate) shard: Option<Part>,
     /// Judge every kernel at every gate in a process of its own, as is always done on a GPU
     #[arg(long)]
     pub(crate) isolate: bool,
     /// Stop such a process when one case takes longer than this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub(crate) timeout: u64,
+    /// When to colour words
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArguments {
+    /// The report of each part, as `check --shard K/N --json FILE` wrote it
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) reports: Vec<PathBuf>,
+    /// Write the whole report as JSON to a file, or to stdout in place of the tables with `-`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the matrix of faults and gates as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) matrix: Option<PathBuf>,
+    /// Print what each gate could show besides its verdict, and how it made its inputs
+    #[arg(long)]
+    pub(crate) notes: bool,
     /// When to colour words
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,

@@ -5,11 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use assay_contract::fault::{BuiltFault, Fault};
-use assay_contract::run::{conclude, fault_gates, is_uncaught, run_faults, selects_fault};
+use assay_contract::run::{conclude, fault_gates, is_uncaught, run_faults, select_faults};
 use assay_contract::{CheckOptions, Kernel, KernelOutcome};
-use assay_record::{
-    Discrimination, ExitCode, FaultResult, Gate, GateResult, KernelResult, Outcome,
-};
+use assay_record::{ExitCode, FaultResult, Gate, GateResult, KernelResult, Outcome};
 
 use crate::cli::CheckArguments;
 use crate::failure::Failure;
@@ -53,11 +51,11 @@ pub(crate) fn load(
         let message = format!("there is no folder {}", folder.display());
         return Err(Failure::request(message).hint(BUILD.to_owned()));
     }
-    let asked = |fault: &&Fault| match &arguments.repro {
-        Some(case) => case.kernel == fault.spec.name,
-        None => selects_fault(fault, options),
+    let asked = match &arguments.repro {
+        Some(case) => faults.iter().filter(|fault| fault.spec.name == case.kernel).collect(),
+        None => select_faults(faults, options),
     };
-    for fault in faults.iter().filter(asked) {
+    for fault in asked {
         match load_build(fault, folder) {
             Ok(fault) => built.push(fault),
             Err(failure) => failures.push(failure),
@@ -145,13 +143,6 @@ pub(crate) fn comparison(name: &str, result: GateResult) -> KernelOutcome {
     let (kernel, gates) = (name.to_owned(), vec![result]);
     let result = KernelResult { kernel, control_for: None, gates, error: None, seconds };
     KernelOutcome { result, exit: ExitCode::Holds, hint: None, skipped: false }
-}
-
-/// What the faults and their margins mean for the end of the run.
-pub(crate) fn exit(faults: &[FaultResult], apart: &[Discrimination]) -> ExitCode {
-    let holds = !faults.iter().any(|fault| fault.verdict.is_problem())
-        && !apart.iter().any(Discrimination::is_problem);
-    if holds { ExitCode::Holds } else { ExitCode::Problems }
 }
 
 /// The word of a gate's outcome on a fault: red where the gate caught it.

@@ -8,7 +8,9 @@ mod date;
 mod doctor;
 mod failure;
 mod faults;
+mod merge;
 mod npz;
+mod output;
 mod parent;
 mod progress;
 mod protocol;
@@ -43,11 +45,13 @@ fn main() -> process::ExitCode {
 fn run(command: &Command) -> ExitCode {
     let console = Console::new(match command {
         Command::Check(arguments) => arguments.color,
+        Command::Merge(arguments) => arguments.color,
         Command::Doctor(arguments) => arguments.color,
         Command::Child => Color::Never,
     });
     let result = match command {
         Command::Check(arguments) => check::check(arguments, console),
+        Command::Merge(arguments) => merge::merge(arguments, console),
         Command::Doctor(_) => {
             console.out(&doctor::examine());
             Ok(ExitCode::Holds)
@@ -58,4 +62,10 @@ fn run(command: &Command) -> ExitCode {
         console.message(&failure);
         failure.exit
     })
+}
+
+/// What was typed, without the program's own path.
+fn command_line() -> String {
+    let words = std::env::args().skip(1);
+    std::iter::once("assay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

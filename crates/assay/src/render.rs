@@ -38,7 +38,7 @@ pub(crate) fn report(report: &Report, view: &View<'_>) -> String {
         tables::kernels(report, view.gates),
         tables::controls(report),
         faults::faults(report, view),
-        faults::discrimination(report, view),
+        faults::discrimination(report),
         problems::problems(report, view),
         faults::problems(report, view),
         problems::smallest(report, view),

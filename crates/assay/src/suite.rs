@@ -10,6 +10,8 @@ use assay_contract::manifest::{
 };
 use assay_contract::spec::SourcePlace;
 
+use crate::cli::CheckArguments;
+
 /// Every manifest and PTX file below `kernels/cuda/`, by its path from there.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/suite_files.rs"));
 
@@ -62,6 +64,11 @@ impl Suite {
                 self.faults.push(fault);
             }
         }
+    }
+
+    /// The faults, where a run asks for them.
+    pub(crate) fn faults_asked_for(&self, arguments: &CheckArguments) -> &[Fault] {
+        if arguments.faults.is_some() { &self.faults } else { &[] }
     }
 
     /// The kernels as the run takes them.

@@ -1,10 +1,10 @@
 //! The builds of the suite's kernels that are broken on purpose.
 //!
-//! `cargo xtask faults` compiles every `[fault.*]` entry of the suite's manifests from the source of
-//! its kernel, with `-DASSAY_FAULT="define"`, into `target/faults/`: `softmax/max_from_zero.ptx` for
-//! that fault of `softmax.cu`. `assay check --faults target/faults` runs them. Entries of one source
-//! that share a define share one build, and what has been built from the same text by the same
-//! compiler is kept.
+//! `cargo xtask faults` compiles every `[fault.*]` entry of the suite's manifests from the source
+//! of its kernel, with `-DASSAY_FAULT="define"`, into `target/faults/`: `softmax/max_from_zero.ptx`
+//! for that fault of `softmax.cu`. `assay check --faults target/faults` runs them. Entries of one
+//! source that share a define share one build, and what has been built from the same text by the
+//! same compiler is kept.
 
 mod build;
 mod plan;

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use assay_device::Device;
 use assay_record::{
-    CaseName, Discrimination, FaultResult, FaultVerdict, Gate, GateResult, KernelResult, Number,
-    Outcome,
+    CaseName, Discrimination, ExitCode, FaultResult, FaultVerdict, Gate, GateResult, KernelResult,
+    Number, Outcome,
 };
 use assay_reference::{Bounded, Dims, Evaluation, Inputs, Replay};
 
@@ -258,6 +258,13 @@ pub fn discriminate(kernels: &[KernelResult], faults: &[FaultResult]) -> Vec<Dis
         })
     };
     faults.iter().filter_map(one).collect()
+}
+
+/// What the faults and their margins mean for the end of the run.
+pub fn faults_exit(faults: &[FaultResult], apart: &[Discrimination]) -> ExitCode {
+    let holds = !faults.iter().any(|fault| fault.verdict.is_problem())
+        && !apart.iter().any(Discrimination::is_problem);
+    if holds { ExitCode::Holds } else { ExitCode::Problems }
 }
 
 /// A fault that runs beside its kernel, and what first differs.

@@ -3,6 +3,8 @@
 
 mod assemble;
 mod faults;
+mod merge;
+mod part;
 mod repro;
 mod select;
 mod shared;
@@ -12,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use assay_device::{Device, DeviceError};
-use assay_record::{CaseName, ExitCode, Gate, GateResult, KernelResult, Summary};
+use assay_record::{CaseName, ExitCode, Gate, GateResult, KernelResult, Part, Summary};
 
 use crate::gates::{Effort, Filter};
 use crate::kernel::Kernel;
@@ -20,9 +22,11 @@ use crate::subject::RunError;
 
 pub use assemble::summarize;
 pub use faults::{
-    compare_fault, conclude, discriminate, fault_gates, is_uncaught, judge_fault, run_faults,
-    selects_fault,
+    compare_fault, conclude, discriminate, fault_gates, faults_exit, is_uncaught, judge_fault,
+    run_faults, selects_fault,
 };
+pub use merge::{MergeError, Named, merge, merged_gates};
+pub use part::{select_faults, shard};
 pub use repro::{replay_given, smallest};
 pub(crate) use select::gate_without_cases;
 pub use select::{Listed, Selection, list, select};
@@ -44,11 +48,13 @@ pub struct CheckOptions {
     pub only: Option<String>,
     /// Workers, each with its own device; 0 takes one per core.
     pub threads: usize,
+    /// The part of the run that is asked for; the whole where `None`.
+    pub part: Option<Part>,
 }
 
 impl Default for CheckOptions {
     fn default() -> CheckOptions {
-        CheckOptions { gates: GATES.to_vec(), seed: 1, only: None, threads: 0 }
+        CheckOptions { gates: GATES.to_vec(), seed: 1, only: None, threads: 0, part: None }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which kernels, gates and cases a run has, without running any.
 
-use assay_record::{CaseName, Gate, GateResult};
+use assay_record::{CaseName, Gate, GateResult, Part};
 
+use super::part::{share, weight};
 use super::unit::Unit;
 use super::{CheckOptions, GATES};
 use crate::gates::{Effort, Filter, GateContext, check};
@@ -73,7 +74,22 @@ pub fn select<'a>(kernels: &[&'a dyn Kernel], options: &'a CheckOptions) -> Sele
             chosen.push(Chosen { index, kernel, gates, filter });
         }
     }
+    if let Some(part) = options.part {
+        keep_part(&mut chosen, part);
+    }
     Selection { kernels: chosen, matched }
+}
+
+/// Leaves to each kernel the gates of one part of the run.
+fn keep_part(chosen: &mut Vec<Chosen<'_>>, part: Part) {
+    let weight = |chosen: &Chosen<'_>| weight(chosen.kernel.spec());
+    let weights: Vec<u64> =
+        chosen.iter().flat_map(|one| one.gates.iter().map(move |_| weight(one))).collect();
+    let mut mine = share(&weights, part).into_iter();
+    for one in chosen.iter_mut() {
+        one.gates.retain(|_| mine.next().unwrap_or(false));
+    }
+    chosen.retain(|one| !one.gates.is_empty());
 }
 
 /// A control runs whole; a kernel whose name holds the text too; of the others, the cases that do.

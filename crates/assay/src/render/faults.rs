@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::{Discrimination, FaultResult, FaultVerdict, Report};
+use assay_record::{Discrimination, FaultResult, FaultVerdict, Gate, Number, Report};
 
 use super::View;
 use super::problems::{base_command, indented, quoted};
@@ -20,15 +20,24 @@ pub(super) fn faults(report: &Report, view: &View<'_>) -> String {
     let mut table = table(&header);
     for fault in &report.faults {
         let mut row = vec![fault.fault.clone(), fault.kind.clone(), fault.gate.to_string()];
-        row.extend(view.gates.iter().map(|gate| word(fault, *gate).to_owned()));
+        row.extend(view.gates.iter().map(|gate| cell(fault, *gate)));
         row.push(fault.verdict.name().to_owned());
         table.add_row(row);
     }
     text(&table)
 }
 
+/// A gate's word, with the margin in the gate that must catch the fault.
+fn cell(fault: &FaultResult, gate: Gate) -> String {
+    let word = word(fault, gate);
+    match fault.margin.filter(|_| gate == fault.gate) {
+        Some(margin) => format!("{word} {margin:.2}"),
+        None => word.to_owned(),
+    }
+}
+
 /// One line per kernel with faults: its own margin and the nearest fault's.
-pub(super) fn discrimination(report: &Report, _view: &View<'_>) -> String {
+pub(super) fn discrimination(report: &Report) -> String {
     let mut nearest: BTreeMap<&str, &Discrimination> = BTreeMap::new();
     for one in &report.discrimination {
         let kept = nearest.entry(&one.kernel).or_insert(one);
@@ -44,7 +53,7 @@ pub(super) fn discrimination(report: &Report, _view: &View<'_>) -> String {
     for kernel in &report.kernels {
         let Some(one) = nearest.get(kernel.kernel.as_str()) else { continue };
         let fault = format!("{} ({})", one.fault, one.gate);
-        let margin = |margin: assay_record::Number| format!("{margin:.2}");
+        let margin = |margin: Number| format!("{margin:.2}");
         let apart = format!("{}{}", times(one), if one.is_close() { " (close)" } else { "" });
         let (correct, broken) = (margin(one.correct), margin(one.broken));
         table.add_row([one.kernel.clone(), correct, fault, broken, apart]);

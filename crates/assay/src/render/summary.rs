@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 
-use assay_record::{FaultVerdict, Gate, Report};
+use assay_record::{FaultVerdict, Gate, Outcome, Report, Shard};
 
 /// The summary of a run, as the last line of its output.
 pub(super) fn summary_line(report: &Report, gates: &[Gate]) -> String {
+    if let Some(shard) = &report.shard {
+        return part_line(report, shard);
+    }
     let summary = &report.summary;
     let limits = if gates.contains(&Gate::Limits) {
         format!("{} limit problems", summary.limit_problems)
@@ -35,6 +38,27 @@ pub(super) fn summary_line(report: &Report, gates: &[Gate]) -> String {
     line
 }
 
+/// What stands in the summary's place where only a part of the run was done: whatever it counts is
+/// no statement about any kernel as a whole.
+fn part_line(report: &Report, shard: &Shard) -> String {
+    let kernels = report.kernels.iter().filter(|kernel| kernel.control_for.is_none());
+    let gates: Vec<Outcome> = kernels.flat_map(|k| &k.gates).map(|gate| gate.outcome).collect();
+    let asks = |outcome: &&Outcome| **outcome != Outcome::NotApplicable;
+    let passed = gates.iter().filter(|outcome| **outcome == Outcome::Pass).count();
+    let mut line = format!(
+        "PART {} on {}, no summary: {passed} of {} gates of kernels pass, {} of {} controls red",
+        shard.part,
+        device(report),
+        gates.iter().filter(asks).count(),
+        report.summary.controls_red,
+        report.summary.controls,
+    );
+    if !report.faults.is_empty() {
+        let _ = write!(line, ", {}", faults(report));
+    }
+    line + "; `assay merge` makes the summary of all parts"
+}
+
 /// How many faults were caught, and what became of the others.
 fn faults(report: &Report) -> String {
     let count = |verdict| report.faults.iter().filter(|fault| fault.verdict == verdict).count();
@@ -42,13 +66,13 @@ fn faults(report: &Report) -> String {
         format!("{} of {} faults caught", count(FaultVerdict::Caught), report.faults.len());
     let others = [
         (FaultVerdict::Equivalent, "equivalent"),
-        (FaultVerdict::Elsewhere, "by the wrong gate"),
+        (FaultVerdict::Elsewhere, "caught by the wrong gate"),
         (FaultVerdict::Survived, "survived"),
         (FaultVerdict::Unjudged, "unjudged"),
     ];
     for (verdict, word) in others {
         if count(verdict) > 0 {
-            let _ = write!(text, " ({} {word})", count(verdict));
+            let _ = write!(text, ", {} {word}", count(verdict));
         }
     }
     text

@@ -60,6 +60,7 @@ fn whole(kernels: Vec<KernelResult>, summary: Summary) -> Report {
             driver: None,
             architecture: "sm_80".to_owned(),
         },
+        shard: None,
         kernels,
         faults: Vec::new(),
         discrimination: Vec::new(),
