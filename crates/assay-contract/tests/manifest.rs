@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use assay_contract::fault::CATALOGUE;
 use assay_contract::manifest::{EmbeddedFiles, Manifest, parse_manifest};
 use assay_contract::spec::{NanRule, Role};
 use assay_contract::{Kernel, load_manifest};
@@ -364,4 +365,13 @@ fn each_mistake_in_a_fault_is_one_error_with_its_place_and_the_kernel_loads() {
         writeln!(shown, "# {what}\n{}\n", manifest.errors[0]).expect("a string takes all text");
     }
     insta::assert_snapshot!("fault_mistakes", shown);
+}
+
+#[test]
+fn the_documentation_names_every_kind_of_fault() {
+    let page = include_str!("../../../docs/manifest.md");
+    for kind in &CATALOGUE {
+        let line = format!("| `{}` | {} |", kind.name, kind.what);
+        assert!(page.contains(&line), "docs/manifest.md lacks: {line}");
+    }
 }
