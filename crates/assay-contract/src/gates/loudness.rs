@@ -51,6 +51,9 @@ impl Loudness<'_> {
         for (level, negative) in levels.filter(|level| *level != (0, true)) {
             let loud = Loud { reduction, term, level, negative };
             let changed = make_loud(self.layout, inputs, row, &loud);
+            if changed.is_empty() && level > 0 {
+                continue;
+            }
             match self.loss(subject, inputs, (row, &loud)) {
                 Ok(ratio) if ratio >= ENOUGH => return Raised::Loud,
                 Ok(ratio) => best = best.max(ratio),
@@ -60,10 +63,32 @@ impl Loudness<'_> {
         }
         let described = &self.layout.reductions[reduction];
         let place = format!("term {term} of reduction `{}`", described.name);
-        if best == 0.0 && described.terms <= 1 {
+        let alone = self.layout.fewest_terms(row) <= 1;
+        if best == 0.0 && alone && !self.matters(inputs, row, reduction) {
             return Raised::Nothing(format!("losing {place} at {:?} changes nothing", self.dims));
         }
         Raised::Quiet(format!("losing {place} moves no output beyond {best:.1} times its bound"))
+    }
+
+    /// Whether other inputs of a reduction would change an output in `row`: a softmax over one key
+    /// is 1 whatever its score.
+    fn matters(&self, inputs: &Inputs, row: usize, reduction: usize) -> bool {
+        let value = |inputs: &Inputs| {
+            let mut evaluation = Evaluation::new(self.dims, inputs, &self.target.arithmetic);
+            evaluation.rows = Some(row as i64..row as i64 + 1);
+            self.program.value(&evaluation)
+        };
+        let Ok(before) = value(inputs) else { return true };
+        self.layout.reductions[reduction].reads.iter().any(|(name, _)| {
+            let mut others = inputs.clone();
+            if let Some(elements) = others.tensors.get_mut(name) {
+                // Other magnitudes and, for most, other neighbours' signs.
+                elements.rotate_left(elements.len() / 2);
+                let negated = elements.iter_mut().step_by(3);
+                negated.for_each(|element| *element = -*element);
+            }
+            value(&others).map_or(true, |after| after != before)
+        })
     }
 
     /// The largest excess over error that losing the term makes in `row`; infinite if a class

@@ -8,6 +8,8 @@
 //! A kernel with rounding points between its steps is judged by ranges, and besides it goes through
 //! every finite value of each 16-bit input: see [`super::sweep`].
 
+use std::collections::BTreeMap;
+
 use assay_record::{CaseName, Gate, GateResult, Outcome};
 use assay_reference::fill::shapes::{self as fill, Style};
 use assay_reference::fill::{Layout, ranked, ties};
@@ -192,8 +194,7 @@ impl Running {
             return;
         }
         let tiny = fill::tiny_scale(self.target.signature.scalars.values().copied());
-        let places = plan_rows(&self.styles, layout);
-        for (number, rows) in places.chunks(layout.rows.max(1)).enumerate() {
+        for (number, rows) in plan_runs(&self.styles, layout).iter().enumerate() {
             let name = format!("mixed-{number}");
             let (case, random) = case(subject, context, (Gate::Shapes, dims), &name);
             if !self.wants(context, &case) {
@@ -202,9 +203,12 @@ impl Running {
             let styles = styles_of(rows, layout.rows, &self.styles);
             let mut inputs = fill::build(layout, &styles, tiny, &mut random.fork("rows"));
             let loudness = Loudness { program, target: &self.target, dims, layout };
-            for (row, place) in rows.iter().enumerate() {
-                let Place::Term { reduction, term } = place else { continue };
-                match loudness.raise(subject, &mut inputs, (row, *reduction, *term)) {
+            let terms = rows.iter().enumerate().flat_map(|(row, place)| match place {
+                Place::Terms(terms) => terms.iter().map(|term| (row, *term)).collect(),
+                _ => Vec::new(),
+            });
+            for (row, (reduction, term)) in terms {
+                match loudness.raise(subject, &mut inputs, (row, reduction, term)) {
                     Raised::Loud => {}
                     Raised::Nothing(reason) => self.tally.note(reason),
                     Raised::Quiet(reason) => self.tally.unproven(&case, reason),
@@ -339,28 +343,60 @@ impl Running {
 }
 
 /// What a row is there for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Place {
     /// A style of data.
     Style(Style),
-    /// A term whose loss must show.
-    Term { reduction: usize, term: usize },
+    /// Terms whose loss must show, each with its reduction first.
+    Terms(Vec<(usize, usize)>),
+    /// Nothing.
+    Free,
 }
 
-/// A row for each style and for each critical term of each reduction.
-fn plan_rows(styles: &[Style], layout: &Layout) -> Vec<Place> {
-    let terms = layout.reductions.iter().enumerate().flat_map(|(reduction, described)| {
-        described.critical_terms().into_iter().map(move |term| Place::Term { reduction, term })
+/// The rows of every run: one for each style and for each critical term of each reduction. A term
+/// that is loud in a tensor which rows share takes a run of its own, since it would be as loud to
+/// other rows; equal places of several such reductions share one.
+fn plan_runs(styles: &[Style], layout: &Layout) -> Vec<Vec<Place>> {
+    let rows = layout.rows.max(1);
+    let mut own: Vec<Place> = styles.iter().map(|style| Place::Style(*style)).collect();
+    let mut shared: BTreeMap<(usize, Option<usize>), Vec<(usize, usize)>> = BTreeMap::new();
+    for (number, reduction) in layout.reductions.iter().enumerate() {
+        let is_shared = layout.is_loud_to_all(reduction);
+        for (term, row) in layout.places(reduction) {
+            if is_shared {
+                shared.entry((term, row)).or_default().push((number, term));
+            } else {
+                put(&mut own, Place::Terms(vec![(number, term)]), (row, rows));
+            }
+        }
+    }
+    let alone = shared.into_iter().enumerate().map(|(turn, ((_, row), terms))| {
+        let mut run = vec![Place::Free; row.unwrap_or(turn % rows)];
+        run.push(Place::Terms(terms));
+        run
     });
-    styles.iter().map(|style| Place::Style(*style)).chain(terms).collect()
+    own.chunks(rows).map(<[Place]>::to_vec).chain(alone).collect()
+}
+
+/// Puts a place into the first free row of all runs, or the first that is row `row` of its run.
+fn put(places: &mut Vec<Place>, place: Place, (row, rows): (Option<usize>, usize)) {
+    let fits = |at: usize| row.is_none_or(|row| at % rows == row);
+    let mut at = 0;
+    while !fits(at) || places.get(at).is_some_and(|taken| *taken != Place::Free) {
+        at += 1;
+    }
+    places.resize(places.len().max(at + 1), Place::Free);
+    places[at] = place;
 }
 
 /// The style of every row of a run; rows that nothing needs take turns at all styles.
 fn styles_of(places: &[Place], rows: usize, styles: &[Style]) -> Vec<Style> {
     let style = |row: usize| match places.get(row) {
         Some(Place::Style(style)) => *style,
-        Some(Place::Term { .. }) => Style::Ordinary,
-        None => styles.get(row % styles.len().max(1)).copied().unwrap_or(Style::Ordinary),
+        Some(Place::Terms(_)) => Style::Ordinary,
+        Some(Place::Free) | None => {
+            styles.get(row % styles.len().max(1)).copied().unwrap_or(Style::Ordinary)
+        }
     };
     (0..rows).map(style).collect()
 }

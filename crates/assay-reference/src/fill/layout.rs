@@ -2,13 +2,16 @@
 //! which axes reductions walk, where tiles end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use assay_num::Format;
 use assay_num::random::SplitMix64;
 
-use crate::{Dims, Extent, Inputs, Limits, ReduceOperation, Signature};
+use crate::{Dims, Extent, Inputs, Limits, Program, ReduceOperation, Signature};
 
 use super::FillError;
+use super::expression::Scope;
+use super::steer::Steering;
 use super::term::Term;
 
 /// The tensors and reductions of one kernel at one shape.
@@ -68,6 +71,8 @@ pub struct ReductionLayout {
     pub still: Option<Term>,
     /// The inputs it walks, with the axis walked.
     pub reads: Vec<(String, usize)>,
+    /// The terms written out, where they can be.
+    pub(super) steering: Option<Arc<Steering>>,
 }
 
 /// Elements of a tensor along one axis, all other indices held.
@@ -115,6 +120,90 @@ impl Layout {
             let mut random = random.fork(&tensor.name);
             tensor.indices = limits.draw(dims, tensor.count(), &mut random);
         }
+    }
+
+    /// Writes the terms of every reduction out, and finds the spans of those whose bounds vary.
+    pub(super) fn steer(&mut self, program: &Program, dims: &Dims) {
+        for (number, reduction) in self.reductions.iter_mut().enumerate() {
+            let stage = program.reduction_of_stage.iter().position(|of| *of == Some(number));
+            let steering =
+                stage.and_then(|stage| Steering::of(program, dims, stage, &self.tensors));
+            let Some(steering) = steering else { continue };
+            let tensors = steering.tensors(&self.tensors);
+            let span = steering.span(&Scope { tensors: &tensors, inputs: None });
+            let span = span.and_then(|(from, terms)| {
+                Some((usize::try_from(from).ok()?, usize::try_from(terms).ok()?))
+            });
+            if let Some((from, terms)) = span.filter(|_| reduction.bounds_vary) {
+                (reduction.from, reduction.terms) = (from, terms);
+            }
+            reduction.steering = Some(Arc::new(steering));
+        }
+        for reduction in &mut self.reductions {
+            // A bound that nothing tells has no terms that a fill could lay out.
+            let unknown = reduction.bounds_vary && reduction.terms > MOST_TERMS;
+            reduction.terms = if unknown { 0 } else { reduction.terms };
+        }
+    }
+
+    /// Runs `look` with the terms of a reduction and what their indices are read from.
+    pub(super) fn with_steering<T>(
+        &self,
+        reduction: &ReductionLayout,
+        look: impl FnOnce(&Steering, &Scope<'_>) -> T,
+    ) -> Option<T> {
+        let steering = reduction.steering.as_ref()?;
+        let tensors = steering.tensors(&self.tensors);
+        Some(look(steering, &Scope { tensors: &tensors, inputs: None }))
+    }
+
+    /// The terms of a reduction that kernels lose first, each with the row in which it has to be
+    /// lost, where rows take different terms.
+    pub fn places(&self, reduction: &ReductionLayout) -> Vec<(usize, Option<usize>)> {
+        let found = self.with_steering(reduction, |steering, scope| {
+            if !steering.varies {
+                let terms = steering.critical(scope, 0, reduction.tile);
+                return terms.into_iter().map(|term| (term, None)).collect();
+            }
+            let rows = [0, 1, 2, self.rows.saturating_sub(1)];
+            let mut places = Vec::new();
+            for row in rows.into_iter().filter(|row| *row < self.rows.max(1)) {
+                let terms = steering.critical(scope, row, reduction.tile);
+                places.extend(terms.into_iter().map(|term| (term, Some(row))));
+            }
+            places.sort_unstable();
+            places.dedup();
+            places
+        });
+        let found: Vec<_> = found.unwrap_or_default();
+        if !found.is_empty() {
+            return found;
+        }
+        reduction.critical_terms().into_iter().map(|term| (term, None)).collect()
+    }
+
+    /// The fewest terms that any reduction takes in a row.
+    pub fn fewest_terms(&self, row: usize) -> usize {
+        let terms = |reduction: &ReductionLayout| {
+            let counted = self.with_steering(reduction, |s, scope| s.terms_in(scope, row));
+            counted.unwrap_or(reduction.terms)
+        };
+        self.reductions.iter().map(terms).min().unwrap_or(0)
+    }
+
+    /// True if a term of the reduction is made loud in a tensor that several rows share, so that
+    /// each needs a run of its own.
+    pub fn is_loud_to_all(&self, reduction: &ReductionLayout) -> bool {
+        let has_rows = |name: &str| self.tensor(name).is_some_and(|t| t.row_axis.is_some());
+        if reduction.is_steered() {
+            let first = |steering: &Steering, _: &Scope<'_>| {
+                let handle = steering.handles.first()?;
+                Some(!has_rows(&steering.names[handle.address.input]))
+            };
+            return self.with_steering(reduction, first).flatten().unwrap_or(false);
+        }
+        let names = reduction.term.tensors();
+        !names.is_empty() && !names.into_iter().any(has_rows)
     }
 
     /// The tensors whose elements fills choose, all but those with a promised range.
@@ -180,7 +269,24 @@ impl TensorLayout {
     }
 }
 
+/// The most terms of a sum that a fill lays out.
+const MOST_TERMS: usize = 1 << 31;
+
 impl ReductionLayout {
+    /// True if the terms are laid out by what they were written out to, because lines of one tensor
+    /// do not tell: they are not understood otherwise, or differ from row to row.
+    pub(super) fn is_steered(&self) -> bool {
+        let unknown = matches!(self.term, Term::Other(_));
+        self.steering.as_ref().is_some_and(|steering| unknown || steering.varies)
+    }
+
+    /// What the terms are made of, as gate 4 shapes them.
+    pub(super) fn shaped_term(&self) -> Term {
+        let steering = self.steering.as_ref().filter(|_| self.is_steered());
+        let planned = steering.and_then(|s| Some(s.plan.as_ref()?.term(&s.names)));
+        planned.unwrap_or_else(|| self.term.clone())
+    }
+
     /// The terms that a kernel is likeliest to lose: the first, the last, and both sides of every
     /// tile's edge; of many edges, those of the first two tiles and the last.
     /// Only the first, where the number of terms depends on another index.

@@ -4,12 +4,15 @@
 //! Every fill is decided by a shape and a generator of random numbers, and holds only values that
 //! the tensors' formats hold exactly.
 
+mod expression;
 mod layout;
 pub mod non_finite;
 mod order;
 pub mod ranked;
 mod scan;
 pub mod shapes;
+mod steer;
+mod steered;
 pub mod sums;
 pub mod sweep;
 mod term;
@@ -69,6 +72,7 @@ impl Layout {
                 term,
                 still: stage.and_then(|stage| term::still(program, stage)),
                 reads,
+                steering: None,
             });
         }
         // A choice follows from the other inputs: no fill writes it, no plant lies in it.
@@ -86,6 +90,7 @@ impl Layout {
         }
         let mut layout = Layout { tensors, reductions, rows: layout::rows(signature, dims) };
         layout.limit(program.limits(), dims);
+        layout.steer(program, dims);
         Ok(layout)
     }
 
@@ -107,5 +112,7 @@ impl Layout {
     }
 }
 
+#[cfg(test)]
+mod steered_tests;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,9 @@ use assay_num::random::SplitMix64;
 
 use crate::{Inputs, ReduceOperation};
 
+use super::expression::Scope;
 use super::layout::{Layout, Line, ReductionLayout, TensorLayout};
+use super::steer::{raise, write};
 use super::term::Term;
 use super::{scan, values};
 
@@ -87,8 +89,10 @@ pub struct Loud {
     pub negative: bool,
 }
 
+/// Levels at which a term is made loud along a line of its tensor.
+const LINE_LEVELS: u32 = 3;
 /// The largest [`Loud::level`].
-pub const LOUDEST: u32 = 3;
+pub const LOUDEST: u32 = 9;
 
 /// The styles that the first row-wise input can have; `Style::Ordinary` is always among them.
 pub fn styles(layout: &Layout) -> Vec<Style> {
@@ -171,6 +175,10 @@ pub struct Changed {
 pub fn make_loud(layout: &Layout, inputs: &mut Inputs, row: usize, loud: &Loud) -> Vec<Changed> {
     let mut changed = Vec::new();
     let Some(reduction) = layout.reductions.get(loud.reduction) else { return changed };
+    let by_lines = if reduction.is_steered() { 0 } else { LINE_LEVELS };
+    if loud.level > by_lines {
+        return make_steered(layout, reduction, inputs, (row, loud, loud.level - by_lines - 1));
+    }
     let names = reduction.term.tensors();
     let has_rows = |name: &&&str| layout.tensor(name).is_some_and(|t| t.row_axis.is_some());
     let Some(name) = names.iter().find(has_rows).or(names.first()) else { return changed };
@@ -185,6 +193,34 @@ pub fn make_loud(layout: &Layout, inputs: &mut Inputs, row: usize, loud: &Loud) 
             let value = louder(elements, line, flat, (tensor.format, reduction, loud));
             let before = std::mem::replace(&mut elements[flat], value);
             changed.push(Changed { tensor: (*name).to_owned(), flat, before });
+        }
+    }
+    changed
+}
+
+/// Makes a term loud in each element it follows from in turn, three levels to an element.
+fn make_steered(
+    layout: &Layout,
+    reduction: &ReductionLayout,
+    inputs: &mut Inputs,
+    (row, loud, step): (usize, &Loud, u32),
+) -> Vec<Changed> {
+    let Some(steering) = reduction.steering.as_ref() else { return Vec::new() };
+    let Some(handle) = steering.handles.get(step as usize / 3) else { return Vec::new() };
+    let tensors = steering.tensors(&layout.tensors);
+    let Some(tensor) = tensors[handle.address.input] else { return Vec::new() };
+    let places = {
+        let scope = Scope { tensors: &tensors, inputs: None };
+        steering.places_in_row(&scope, &handle.address, (row, loud.term))
+    };
+    let side = if loud.negative { -1.0 } else { 1.0 };
+    let mut changed: Vec<Changed> = Vec::new();
+    for variables in places {
+        let scope = Scope { tensors: &tensors, inputs: Some(inputs) };
+        let mut changes = raise(&scope, steering, handle, (&variables, step % 3 + 1, side));
+        changes.retain(|(flat, _)| changed.iter().all(|other| other.flat != *flat));
+        for (flat, before) in write(inputs, tensor, changes) {
+            changed.push(Changed { tensor: tensor.name.clone(), flat, before });
         }
     }
     changed

@@ -12,7 +12,7 @@ use crate::{Inputs, Order, ReduceOperation};
 use super::layout::{Layout, Line, ReductionLayout, TensorLayout};
 use super::order::{first_places, order_name};
 use super::term::Term;
-use super::{scan, values};
+use super::{scan, steered, values};
 
 /// How the terms of one sum are chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub fn recipes(reduction: &ReductionLayout, orders: &[Order]) -> Vec<Recipe> {
         return Vec::new();
     }
     let each = |recipe: &dyn Fn(&Order) -> Recipe| orders.iter().map(recipe).collect::<Vec<_>>();
-    match &reduction.term {
+    match &reduction.shaped_term() {
         Term::Linear(_) | Term::Product(_) | Term::Other(_) => {
             vec![Recipe::Reflected, Recipe::Pairs]
         }
@@ -89,11 +89,16 @@ pub fn build(
             elements.fill_with(|| values::whole(tensor.format, &mut random, 1));
         }
     }
+    steered::settle(layout, reduction, &mut inputs);
     if let Recipe::Stuck(format) = recipe {
         scan::stick(layout, reduction, (*format, &mut inputs), random);
         return inputs;
     }
     let still = scan::hold_still(layout, reduction, &mut inputs);
+    let steers = still.is_none() && reduction.is_steered();
+    if steers && steered::steer(layout, reduction, (recipe, &mut inputs), random) {
+        return inputs;
+    }
     let reduction = still.as_ref().unwrap_or(reduction);
     let Some(shaped) = shaped_tensor(layout, reduction) else { return inputs };
     let factors = factors(layout, reduction, shaped, random);
@@ -140,7 +145,13 @@ fn factors<'a>(
         .collect()
 }
 
-fn symmetric(format: Format, length: usize, largest: u64, random: &mut SplitMix64) -> Vec<f64> {
+/// Whole numbers of magnitude up to `largest`, symmetric under reflection.
+pub(super) fn symmetric(
+    format: Format,
+    length: usize,
+    largest: u64,
+    random: &mut SplitMix64,
+) -> Vec<f64> {
     let mut pattern = vec![1.0; length];
     for place in 0..length.div_ceil(2) {
         let value = values::whole(format, random, largest);
@@ -173,6 +184,18 @@ fn set_lines(
 /// takes some) still gets values of the same kind.
 fn cycle(pattern: &[f64], length: usize) -> Vec<f64> {
     pattern.iter().copied().cycle().take(length).collect()
+}
+
+/// The elements that make the terms of one line, which `product` multiplies; `row` counts lines, and
+/// a centred line adds up to 0.
+pub(super) fn line_of(
+    recipe: &Recipe,
+    (format, product): (Format, &[f64]),
+    (row, centred): (usize, bool),
+    random: &mut SplitMix64,
+) -> Vec<f64> {
+    let mut terms = Terms { format, product, random, row, centred };
+    if product.is_empty() { Vec::new() } else { terms.line(recipe, product.len()) }
 }
 
 /// Makes the terms of one line.
