@@ -25,7 +25,7 @@ o[h, d] = sum(k in max(0, length[0] - 100)..length[0]:
 fn program(text: &str, inputs: &[(&str, Format, &[&str])], output: (&str, &[&str])) -> Program {
     let tensor = |name: &str, format, shape: &[&str]| Tensor::new(name, format, shape).expect(name);
     let signature = Signature {
-        dims: ["cols", "rows", "keys", "pool", "heads"].map(str::to_owned).into(),
+        dims: ["cols", "rows", "cache", "pool", "heads"].map(str::to_owned).into(),
         inputs: inputs.iter().map(|(name, format, shape)| tensor(name, *format, shape)).collect(),
         outputs: vec![tensor(output.0, Format::F32, output.1)],
         scalars: BTreeMap::new(),
@@ -49,20 +49,20 @@ fn paged() -> Program {
         ("q", Format::Bf16, &["heads", "64"]),
         ("keys", Format::Bf16, &["pool", "16", "heads/2", "64"]),
         ("values", Format::Bf16, &["pool", "16", "heads/2", "64"]),
-        ("table", Format::I32, &["(keys + 15)/16"]),
+        ("table", Format::I32, &["(cache + 15)/16"]),
         ("length", Format::I32, &["1"]),
     ];
     let range = |to: &str| [Extent::constant(0), Extent::parse(to).expect("an extent")];
     let mut limits = BTreeMap::new();
     let table = Limits { range: Some(range("pool")), distinct: true, exact: None };
     limits.insert("table".to_owned(), table);
-    let length = Limits { range: Some(range("keys + 1")), ..Limits::default() };
+    let length = Limits { range: Some(range("cache + 1")), ..Limits::default() };
     limits.insert("length".to_owned(), length);
     program(PAGED, &inputs, ("o", &["heads", "64"])).with_limits(limits)
 }
 
 fn shape() -> Dims {
-    crate::dims([("cols", 256), ("rows", 3), ("keys", 200), ("pool", 20), ("heads", 4)])
+    crate::dims([("cols", 256), ("rows", 3), ("cache", 200), ("pool", 20), ("heads", 4)])
 }
 
 fn layout(program: &Program) -> Layout {
