@@ -83,9 +83,9 @@ impl Loudness<'_> {
             let mut others = inputs.clone();
             if let Some(elements) = others.tensors.get_mut(name) {
                 // Other magnitudes and, for most, other neighbours' signs.
-                elements.rotate_left(elements.len() / 2);
-                let negated = elements.iter_mut().step_by(3);
-                negated.for_each(|element| *element = -*element);
+                let half = elements.len() / 2;
+                elements.rotate_left(half);
+                elements.iter_mut().step_by(3).for_each(|element| *element = -*element);
             }
             value(&others).map_or(true, |after| after != before)
         })
