@@ -6,7 +6,7 @@
 constexpr int kThreads = 128;
 // Codes that a thread takes at a time; they fill as many bytes as a code has bits.
 constexpr unsigned kCodes = 8;
-constexpr unsigned kGroup = 64;
+constexpr unsigned kGroup = 32;
 
 // Where a row is rounded to bf16 on its way, besides the end.
 enum class Form {
@@ -82,18 +82,15 @@ __device__ static void token_row(const int* tokens, const uint16_t* w,
     }
 
 TOKEN_ROWS(token_rows_4bit_bf16, 4, Form::kOnce)
+TOKEN_ROWS(token_rows_6bit_bf16, 6, Form::kOnce)
 TOKEN_ROWS(token_rows_steps_4bit_bf16, 4, Form::kSteps)
 
 // As above, each value times one bf16 factor for the whole table.
-#define SCALED_TOKEN_ROWS(name, bits)                                                             \
-    extern "C" __global__ void __launch_bounds__(kThreads)                                        \
-    name(const int* __restrict__ tokens, const uint16_t* __restrict__ w,                          \
-         const __nv_bfloat16* __restrict__ scales, const __nv_bfloat16* __restrict__ biases,      \
-         const __nv_bfloat16* __restrict__ factor, __nv_bfloat16* __restrict__ out,               \
-         unsigned cols) {                                                                         \
-        const float by = widen(*factor);                                                          \
-        token_row<bits, Form::kScaled>(tokens, w, scales, biases, by, out, cols);                 \
-    }
-
-SCALED_TOKEN_ROWS(token_rows_scaled_4bit_bf16, 4)
-SCALED_TOKEN_ROWS(token_rows_scaled_6bit_bf16, 6)
+extern "C" __global__ void __launch_bounds__(kThreads)
+token_rows_scaled_4bit_bf16(const int* __restrict__ tokens, const uint16_t* __restrict__ w,
+                            const __nv_bfloat16* __restrict__ scales,
+                            const __nv_bfloat16* __restrict__ biases,
+                            const __nv_bfloat16* __restrict__ factor,
+                            __nv_bfloat16* __restrict__ out, unsigned cols) {
+    token_row<4, Form::kScaled>(tokens, w, scales, biases, widen(*factor), out, cols);
+}
