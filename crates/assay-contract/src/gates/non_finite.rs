@@ -22,6 +22,9 @@ use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope, evidence};
 use crate::subject::{RunError, RunResult, Subject};
 
+/// How often a run is tried with finite data of its own, where the shape's cannot tell.
+const REDRAWS: usize = 8;
+
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
     let mut tally = Tally::new(Gate::NonFinite);
@@ -137,11 +140,9 @@ impl Running {
             Ok(layout) => layout,
             Err(error) => return self.tally.fail(&base_case, error.to_string()),
         };
-        let base = subject.prepare(Gate::NonFinite, dims, context.seed).unwrap_or_else(|| {
-            let base = fill::base(&layout, &mut random.fork("base"));
-            // Two forms of one formula agree on infinities where nothing cancels them.
-            if target.stated.is_some() { fill::positive(base, &layout) } else { base }
-        });
+        let prepared = subject.prepare(Gate::NonFinite, dims, context.seed);
+        let is_prepared = prepared.is_some();
+        let base = prepared.unwrap_or_else(|| base_of(target, &layout, &random));
         let neighbour = fill::neighbour(&base, &layout, &mut random.fork("neighbour"));
         let setting = Setting { target, dims, layout: &layout, base: &base, neighbour: &neighbour };
         let problem = subject.reference(&setting.evaluation(&base)).and_then(|base| match base {
@@ -156,13 +157,14 @@ impl Running {
             let fixture = fixtures
                 .entry(planted.tensor.clone())
                 .or_insert_with(|| Fixture { all_ran: true, ..Fixture::default() });
-            let (case, _) = case(subject, context, (Gate::NonFinite, dims), &planted.name());
+            let (case, own) = case(subject, context, (Gate::NonFinite, dims), &planted.name());
+            let redraws = (!is_prepared).then_some(&own);
             if self.stopped || self.shape_failed || !context.wants(&case) {
                 fixture.all_ran = false;
                 continue;
             }
             self.tally.count();
-            self.planted(subject, (&case, &setting, &planted), fixture);
+            self.planted(subject, (&case, &setting, &planted), redraws, fixture);
         }
         for (tensor, mut fixture) in fixtures.into_iter().filter(|(_, fixture)| fixture.all_ran) {
             for place in setting.forget_unread(&tensor, &mut fixture) {
@@ -179,15 +181,22 @@ impl Running {
         &mut self,
         subject: &mut dyn Subject,
         (case, setting, planted): (&CaseName, &Setting<'_>, &Planted),
+        redraws: Option<&SplitMix64>,
         fixture: &mut Fixture,
     ) {
         let inputs = planted.apply(setting.base, |value| value);
-        match setting.expected(subject, planted, &inputs) {
+        let expected =
+            setting.expected(subject, planted, &inputs).map(|expected| (inputs, expected));
+        let expected = expected.or_else(|reason| {
+            let redrawn = redraws.and_then(|random| setting.redrawn(subject, planted, random));
+            redrawn.ok_or(reason)
+        });
+        match expected {
             Err(reason) => {
                 self.tally.unproven(case, reason);
                 fixture.all_ran = false;
             }
-            Ok(expected) => {
+            Ok((inputs, expected)) => {
                 fixture.see(&expected, planted);
                 match run(subject, setting.dims, &inputs) {
                     Err(error) => self.run_error(case, &error),
@@ -299,6 +308,30 @@ impl Setting<'_> {
         }
     }
 
+    /// The inputs of a run on other finite data, with what its outputs must be: the shape's own may
+    /// add up to 0 just where an infinity meets it, and then a small change decides the class.
+    fn redrawn(
+        &self,
+        subject: &dyn Subject,
+        planted: &Planted,
+        random: &SplitMix64,
+    ) -> Option<(Inputs, Expected)> {
+        (0..REDRAWS).find_map(|redraw| {
+            let random = random.fork(&format!("redraw {redraw}"));
+            let base = base_of(self.target, self.layout, &random);
+            let neighbour = fill::neighbour(&base, self.layout, &mut random.fork("neighbour"));
+            let setting = Setting { base: &base, neighbour: &neighbour, ..*self };
+            let bounded = subject.reference(&setting.evaluation(&base));
+            let sound = |bounded| meaningless(&bounded).is_none();
+            if !bounded.is_none_or(|bounded| bounded.is_ok_and(sound)) {
+                return None;
+            }
+            let inputs = planted.apply(&base, |value| value);
+            let expected = setting.expected(subject, planted, &inputs).ok()?;
+            Some((inputs, expected))
+        })
+    }
+
     fn classes(
         &self,
         subject: &dyn Subject,
@@ -395,6 +428,13 @@ impl Setting<'_> {
         }
         Ok(())
     }
+}
+
+/// The finite data of a shape. Two forms of one formula agree on infinities where nothing cancels
+/// them, so those of a kernel that states a second form are positive.
+fn base_of(target: &Target, layout: &Layout, random: &SplitMix64) -> Inputs {
+    let base = fill::base(layout, &mut random.fork("base"));
+    if target.stated.is_some() { fill::positive(base, layout) } else { base }
 }
 
 /// A number that swamps ordinary data and overflows no sum of it.

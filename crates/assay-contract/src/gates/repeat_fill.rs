@@ -1,11 +1,15 @@
 //! Inputs for gate 2, in which the order of a sum shows.
 //!
-//! Ordinary random addends hide a change of order in most runs. Here every term is `g`, and two or
-//! one of them are so loud that a partial sum loses all `g` next to them: `+B` at the first
+//! Ordinary random addends hide a change of order in most runs. Here every term is about `g`, and
+//! two or one of them are so loud that a partial sum loses all `g` next to them: `+B` at the first
 //! element and `-B` in the middle, sixteen lines with `+B` and `-B` at seeded positions for
 //! strided partitions, and for sums of positive terms a single `B` of 2^24 `m g` in the first or
 //! the last partial sum of `m` terms. Each line of the tensor that a sum walks takes one of these
 //! patterns; a tensor with few lines takes them in several fills.
+//!
+//! An order moves a sum of positive terms by a few units in the last place of fp32, which an output
+//! in bf16 keeps only near a tie. So the quiet terms and all inputs that no sum reads have random
+//! mantissas: among thousands of different outputs some lie that near.
 
 use assay_num::Format;
 use assay_num::random::SplitMix64;
@@ -105,7 +109,9 @@ pub(super) fn build(
             (Fill::Order(first), Some(target)) => {
                 lines(tensor.format, &shape, target.axis, (first, random))
             }
-            (Fill::Order(_), None) if tensor.format.is_float() => vec![1.0; count],
+            (Fill::Order(_), None) if tensor.format.is_float() => {
+                beside(tensor.format, count, is_summed(spec, &tensor.name), random)
+            }
             _ => plain(tensor.format, count, random),
         };
         inputs.tensors.insert(tensor.name.clone(), values);
@@ -160,6 +166,21 @@ fn targets(spec: &Spec) -> Vec<Target> {
     targets
 }
 
+/// True if some reduction reads the input called `name`.
+fn is_summed(spec: &Spec, name: &str) -> bool {
+    let reductions = spec.program.as_deref().map(Program::reductions).unwrap_or_default();
+    reductions.iter().flat_map(|reduction| &reduction.reads).any(|read| read.tensor == name)
+}
+
+/// An input that the fill does not shape: 1 where a sum reads it, which leaves the terms as they
+/// are, else from 1 up to 2.
+fn beside(format: Format, count: usize, summed: bool, random: &mut SplitMix64) -> Vec<f64> {
+    let value = |random: &mut SplitMix64| {
+        if summed { 1.0 } else { format.round(1.0 + random.unit()) }
+    };
+    (0..count).map(|_| value(random)).collect()
+}
+
 fn input<'s>(spec: &'s Spec, name: &str) -> Option<&'s Tensor> {
     spec.signature.inputs.iter().find(|tensor| tensor.name == name)
 }
@@ -197,27 +218,45 @@ fn lines(
 
 fn one_line(format: Format, pattern: Pattern, length: usize, random: &mut SplitMix64) -> Vec<f64> {
     let (loud, quiet) = cancelling(format);
+    let mut line = varied(format, (quiet, Term::Itself), length, random);
     match pattern {
-        Pattern::Halves => with(length, quiet, &[(0, loud), (length / 2, -loud)]),
+        Pattern::Halves => {
+            line[0] = loud;
+            line[length / 2] = -loud;
+        }
         Pattern::Seeded => {
-            let up = random.below(length as u64) as usize;
-            let down = random.below(length as u64) as usize;
-            with(length, quiet, &[(up, loud), (down, -loud)])
+            for loud in [loud, -loud] {
+                line[random.below(length as u64) as usize] = loud;
+            }
         }
         Pattern::Loud { term, last, share } => {
             let terms = length.div_ceil(share).next_power_of_two() as f64;
             let (loud, quiet) = positive(format, term, terms);
-            with(length, quiet, &[(if last { length - 1 } else { 0 }, loud)])
+            line = varied(format, (quiet, term), length, random);
+            line[if last { length - 1 } else { 0 }] = loud;
         }
     }
+    line
 }
 
-fn with(length: usize, quiet: f64, loud: &[(usize, f64)]) -> Vec<f64> {
-    let mut line = vec![quiet; length];
-    for (at, value) in loud {
-        line[*at] = *value;
-    }
-    line
+/// Elements of random mantissas whose terms are between a half of the quiet term and all of it, so
+/// that a loud partial sum loses them too. A term at the format's end stays as it is.
+fn varied(
+    format: Format,
+    (quiet, term): (f64, Term),
+    length: usize,
+    random: &mut SplitMix64,
+) -> Vec<f64> {
+    let value = |random: &mut SplitMix64| {
+        let factor = 1.0 - random.unit() / 2.0;
+        match term {
+            Term::Exponential => format.round(quiet + factor.ln()),
+            _ if quiet < 4.0 * format.min_normal() => quiet,
+            Term::Itself => format.round(quiet * factor),
+            Term::Square => format.round(quiet * factor.sqrt()),
+        }
+    };
+    (0..length).map(|_| value(random)).collect()
 }
 
 /// `B` and `g` of a sum of both signs: far enough apart that no partial sum keeps a `g`.
@@ -335,5 +374,26 @@ mod tests {
         let values = lines(Format::F32, &[8, 3], 0, (0, &mut random));
         let column: Vec<f64> = (0..8).map(|row| values[row * 3]).collect();
         assert_eq!(column, one_line(Format::F32, Pattern::Halves, 8, &mut random));
+    }
+
+    #[test]
+    fn quiet_terms_differ_and_none_reaches_over_the_quietest_that_a_loud_one_swallows() {
+        let mut random = SplitMix64::new(3);
+        for (term, quiet) in [(Term::Itself, 1.0), (Term::Square, 1.0), (Term::Exponential, -20.0)]
+        {
+            let of = |x: f64| match term {
+                Term::Itself => x,
+                Term::Square => x * x,
+                Term::Exponential => x.exp(),
+            };
+            let line = varied(Format::F32, (quiet, term), 1000, &mut random);
+            let ratios = || line.iter().map(|value| of(*value) / of(quiet));
+            assert!(ratios().all(|ratio| (0.499..1.001).contains(&ratio)), "{term:?}");
+            let distinct: std::collections::BTreeSet<u64> =
+                line.iter().map(|value| value.to_bits()).collect();
+            assert!(distinct.len() > 500, "{term:?}: {}", distinct.len());
+        }
+        let ends = varied(Format::F16, (2f64.powi(-24), Term::Itself), 50, &mut random);
+        assert!(ends.iter().all(|value| *value == 2f64.powi(-24)));
     }
 }

@@ -29,6 +29,9 @@ pub enum Style {
     Moderate,
     /// In place of `Low`, where its values overflow: from -80 to -40.
     Sunken,
+    /// As `Tiny`, in every input of a sum that takes several in some other way than as factors:
+    /// what they add up to is small only where all of them are.
+    TinyTogether,
 }
 
 impl Style {
@@ -46,6 +49,7 @@ impl Style {
             Style::Offset => "offset",
             Style::Moderate => "moderate",
             Style::Sunken => "sunken",
+            Style::TinyTogether => "tiny together",
         }
     }
 
@@ -67,7 +71,7 @@ impl Style {
     fn fits(self, format: Format) -> bool {
         match self {
             Style::Ordinary | Style::Wide | Style::Moderate => true,
-            Style::Low | Style::Sunken | Style::Tiny => {
+            Style::Low | Style::Sunken | Style::Tiny | Style::TinyTogether => {
                 format.is_float() && format.max_finite() >= 240.0
             }
             // Steps at the mean must be finer than the deviation.
@@ -97,7 +101,8 @@ pub const LOUDEST: u32 = 9;
 /// The styles that the first row-wise input can have; `Style::Ordinary` is always among them.
 pub fn styles(layout: &Layout) -> Vec<Style> {
     let format = shaped_tensor(layout).map_or(Format::F32, |tensor| tensor.format);
-    Style::TRIED.into_iter().filter(|style| style.fits(format)).collect()
+    let together = (!taken_together(layout).is_empty()).then_some(Style::TinyTogether);
+    Style::TRIED.into_iter().chain(together).filter(|style| style.fits(format)).collect()
 }
 
 /// The magnitude that [`Style::Tiny`] is around: the root of the smallest positive scalar, which
@@ -112,13 +117,18 @@ pub fn tiny_scale(scalars: impl IntoIterator<Item = f64>) -> f64 {
 pub fn build(layout: &Layout, styles: &[Style], tiny: f64, random: &mut SplitMix64) -> Inputs {
     let mut inputs = layout.zeros();
     let shaped = shaped_tensor(layout).map(|tensor| tensor.name.clone());
+    let together = taken_together(layout);
     for tensor in layout.filled() {
         let mut random = random.fork(&tensor.name);
         let Some(elements) = inputs.tensors.get_mut(&tensor.name) else { continue };
         let is_shaped = shaped.as_ref() == Some(&tensor.name);
         for line in row_lines(tensor) {
             let style = line.row.and_then(|row| styles.get(row)).copied();
-            let style = style.filter(|style| is_shaped || style.spreads());
+            let joins = |style: Style| match style {
+                Style::TinyTogether => together.contains(&tensor.name),
+                style => style.spreads(),
+            };
+            let style = style.filter(|style| is_shaped || joins(*style));
             let kind = (tensor.format, style.unwrap_or(Style::Ordinary), tiny);
             fill_line(elements, line, kind, &mut random);
         }
@@ -130,6 +140,18 @@ pub fn build(layout: &Layout, styles: &[Style], tiny: f64, random: &mut SplitMix
 /// The first input that has rows, else the first: the one that styles are about.
 fn shaped_tensor(layout: &Layout) -> Option<&TensorLayout> {
     layout.filled().find(|tensor| tensor.row_axis.is_some()).or(layout.filled().next())
+}
+
+/// The inputs with rows of every sum that takes the first of them together with others, neither
+/// squared nor multiplied.
+fn taken_together(layout: &Layout) -> Vec<String> {
+    let Some(shaped) = shaped_tensor(layout) else { return Vec::new() };
+    let has_rows = |name: &&String| layout.tensor(name).is_some_and(|t| t.row_axis.is_some());
+    let together = layout.reductions.iter().filter_map(|reduction| match &reduction.term {
+        Term::Other(names) if names.len() > 1 && names.contains(&shaped.name) => Some(names),
+        _ => None,
+    });
+    together.flatten().filter(has_rows).cloned().collect()
 }
 
 /// Lines that each lie in one row; single elements where the tensor's only axis is the rows'.
@@ -156,7 +178,9 @@ fn fill_line(
             Style::Moderate => values::moderate(format, random),
             Style::Sunken => values::nearest(format, -random.range(40.0, 80.0)),
             Style::Low => values::nearest(format, -random.range(112.0, 200.0)),
-            Style::Tiny => values::nearest(format, tiny * random.range(-1.5, 1.5)),
+            Style::Tiny | Style::TinyTogether => {
+                values::nearest(format, tiny * random.range(-1.5, 1.5))
+            }
             Style::Offset => values::nearest(format, mean + mean / 500.0 * random.normal()),
         };
     }

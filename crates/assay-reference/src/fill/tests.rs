@@ -232,3 +232,28 @@ fn rows_have_their_styles_and_loud_terms_stand_out() {
     assert!(mean(x[4]).abs() / deviation(x[4]) >= 300.0);
     assert!(x[5][299] > x[5][..299].iter().fold(0.0, |a: f64, b| a.max(*b)) + 100.0);
 }
+
+#[test]
+fn inputs_that_a_sum_adds_up_are_tiny_together_in_some_row() {
+    let text = "s[r] = sum(k in 0..cols: (x[r, k] + z[r, k]) * (x[r, k] + z[r, k]))\n\
+                y[r, c] = (x[r, c] + z[r, c]) * rsqrt(s[r] + eps)\n";
+    let signature = Signature {
+        dims: vec!["rows".to_owned(), "cols".to_owned()],
+        inputs: ["x", "z"].map(|name| tensor(name, Format::F32, &["rows", "cols"])).into(),
+        outputs: vec![tensor("y", Format::F32, &["rows", "cols"])],
+        scalars: BTreeMap::from([("eps".to_owned(), 1e-6)]),
+    };
+    let program = Formula::parse(text).expect("text").check(&signature).expect("a program");
+    let dims = crate::dims([("rows", 8), ("cols", 10)]);
+    let together = Layout::of(&program, &dims, &BTreeMap::new()).expect("a layout");
+    let styles = shapes::styles(&together);
+    let row = styles.iter().position(|style| *style == shapes::Style::TinyTogether);
+    let row = row.expect("the style is tried");
+    let inputs = shapes::build(&together, &styles, 1e-3, &mut SplitMix64::new(4));
+    for name in ["x", "z"] {
+        let row = &inputs.tensors[name][row * 10..row * 10 + 10];
+        assert!(row.iter().all(|value| value.abs() < 2e-3), "{name}: {row:?}");
+    }
+    let alone = layout("rows.rms_norm", Format::F32, 8, 10);
+    assert!(!shapes::styles(&alone).contains(&shapes::Style::TinyTogether));
+}
