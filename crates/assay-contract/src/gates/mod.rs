@@ -11,6 +11,7 @@ pub mod repeat;
 mod repeat_fill;
 mod replays;
 mod rules;
+mod same_bytes;
 pub mod shapes;
 mod sweep;
 mod target;

@@ -20,7 +20,7 @@ use super::judge::{self, judge, judge_bounded};
 use super::loudness::{Loudness, Raised};
 use super::non_finite::meaningless;
 use super::target::{Judge, Target, case, is_final, run};
-use super::{GateContext, Tally, envelope, not_applicable, rules, sweep, twin};
+use super::{GateContext, Tally, envelope, not_applicable, rules, same_bytes, sweep, twin};
 use crate::subject::{RunError, RunResult, Subject};
 
 /// Inputs on which a style of data is tried before rows take it.
@@ -45,6 +45,7 @@ pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult
             break;
         }
     }
+    same_bytes::check(&mut gate, subject, context);
     sweep::check(&mut gate, subject, context);
     let choices = gate.choices;
     choices.report(&mut gate.tally, || {
@@ -67,9 +68,17 @@ pub(super) fn given(
     };
     let judge = target.judge.clone();
     let mut gate = Running::new(tally, target);
-    let is_sweep = sweep::is_case(case);
+    // Ranges tell element by element where there is a bound, so that no other is missed.
+    let is_sweep = matches!(&judge, Judge::Formula(program) if program.has_rounding_points());
     let prepared = Prepared { is_sweep, ..Prepared::new(case, dims, inputs) };
     match judge {
+        // The bytes are compared where there is no bound too.
+        Judge::Formula(_) if same_bytes::is_promised(subject.spec()) => {
+            gate.bytes_run(subject, &prepared);
+            if !gate.tally.failed() {
+                gate.judged_run(subject, &prepared);
+            }
+        }
         Judge::Formula(_) => gate.judged_run(subject, &prepared),
         Judge::Rule(rule) => gate.ruled_run(subject, &rule, &prepared),
     }
@@ -101,7 +110,8 @@ pub(super) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(case: &'a CaseName, dims: &'a Dims, inputs: &'a Inputs) -> Prepared<'a> {
+    /// A case of no sweep.
+    pub(super) fn new(case: &'a CaseName, dims: &'a Dims, inputs: &'a Inputs) -> Prepared<'a> {
         Prepared { case, dims, inputs, is_sweep: false }
     }
 }
@@ -266,6 +276,14 @@ impl Running {
             }
         }
         self.replaced(subject, prepared, &result);
+    }
+
+    /// Runs a kernel for its bytes alone.
+    pub(super) fn bytes_run(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>) {
+        match run(subject, prepared.dims, prepared.inputs) {
+            Ok(result) => self.replaced(subject, prepared, &result),
+            Err(error) => self.run_error(prepared.case, &error),
+        }
     }
 
     /// A replacement gives the bytes of the kernel it replaces, and any kernel those of its twin.

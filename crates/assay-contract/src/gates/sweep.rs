@@ -43,11 +43,6 @@ pub(super) fn check(gate: &mut Running, subject: &mut dyn Subject, context: &Gat
     }
 }
 
-/// True if a case is one of a sweep.
-pub(super) fn is_case(case: &CaseName) -> bool {
-    case.fill.starts_with("sweep-")
-}
-
 /// A sweep at a shape.
 struct Chosen {
     dims: Dims,

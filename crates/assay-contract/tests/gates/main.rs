@@ -6,7 +6,7 @@ mod rates;
 mod steps;
 mod subjects;
 
-use assay_contract::gates::{GateContext, check};
+use assay_contract::gates::{Filter, GateContext, check};
 use assay_contract::subject::Subject;
 use assay_num::Format;
 use assay_record::{Gate, GateResult, Outcome};
@@ -228,6 +228,24 @@ fn a_replacement_gives_the_bytes_of_what_it_replaces() {
     must_be(Outcome::Pass, Gate::Shapes, &mut same, 3);
     let chain = f32_kernel("rows.sum", k::sum_chain);
     must_fail(Gate::Shapes, Replacement { kernel: sum(), replaced: chain });
+}
+
+#[test]
+fn a_replacement_s_order_of_sums_shows_behind_a_16_bit_output() {
+    let replacing = || {
+        let kernel = RowKernel::new("rows.sum", Format::Bf16, k::sum);
+        kernel.with(|spec| spec.replaces = Some("another".to_owned()))
+    };
+    let mut same = Replacement { kernel: replacing(), replaced: replacing() };
+    must_be(Outcome::Pass, Gate::Shapes, &mut same, 2);
+    let chain = RowKernel::new("rows.sum", Format::Bf16, k::sum_chain);
+    let mut other = Replacement { kernel: replacing(), replaced: chain };
+    for seed in 0..5 {
+        let filter = Filter::Holding("order-");
+        let context = GateContext::new(seed, &|_| ()).only(filter);
+        let result = check(Gate::Shapes, &mut other, &context);
+        assert_eq!(result.outcome, Outcome::Fail, "seed {seed}: {}", describe(&result));
+    }
 }
 
 #[test]
