@@ -25,6 +25,8 @@ const RUN_OVERHEAD: f64 = 30_000.0;
 const MOST_WORK: f64 = 8e7;
 /// What a run costs beside those, in the same unit.
 const RUN_WORK: f64 = 1e5;
+/// The most runs that one input's sweep may take.
+const MOST_RUNS: usize = 400;
 
 /// Sweeps every 16-bit input of a kernel whose formula has rounding points.
 pub(super) fn check(gate: &mut Running, subject: &mut dyn Subject, context: &GateContext<'_>) {
@@ -166,7 +168,7 @@ impl Chosen {
 fn affordable(gate: &Running, program: &Program, chosen: &Chosen, inputs: &Inputs) -> usize {
     let evaluation = Evaluation::new(&chosen.dims, inputs, &gate.target.arithmetic);
     let work = program.work(&evaluation).unwrap_or(MOST_WORK).max(RUN_WORK);
-    ((MOST_WORK / work) as usize).max(1)
+    ((MOST_WORK / work) as usize).clamp(1, MOST_RUNS)
 }
 
 /// Rows take turns at ordinary magnitudes and ones within 2^±5.
