@@ -17,7 +17,7 @@ struct Contiguous {
 };
 
 template <int Dim, int Group>
-__device__ static void attention_window(const __nv_bfloat16* q, const __nv_bfloat16* keys,
+__device__ void attention_window(const __nv_bfloat16* q, const __nv_bfloat16* keys,
                                         const __nv_bfloat16* values, __nv_bfloat16* out,
                                         int kv_heads, int length, int window, float scale) {
     __shared__ attention::Shared<Dim, Group> shared;
@@ -49,7 +49,7 @@ attention_window_d128(const __nv_bfloat16* __restrict__ q, const __nv_bfloat16* 
 constexpr int kSplitKeys = 2 * attention::kTileKeys;
 
 template <int Dim, int Group>
-__device__ static void attention_split(const __nv_bfloat16* q, const __nv_bfloat16* keys,
+__device__ void attention_split(const __nv_bfloat16* q, const __nv_bfloat16* keys,
                                        const __nv_bfloat16* values, float* sums,
                                        float2* statistics, int kv_heads, int length, float scale) {
     __shared__ attention::Shared<Dim, Group> shared;
@@ -71,7 +71,7 @@ __device__ static void attention_split(const __nv_bfloat16* q, const __nv_bfloat
 
 // One block a head: what each split's sums are worth follows from the largest score of all.
 template <int Dim>
-__device__ static void attention_merge(const float* sums, const float2* statistics, float* out,
+__device__ void attention_merge(const float* sums, const float2* statistics, float* out,
                                        int heads, int splits) {
     const int head = static_cast<int>(blockIdx.x);
     if (head >= heads) return;

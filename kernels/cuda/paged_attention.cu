@@ -23,7 +23,7 @@ struct Paged {
 };
 
 template <int Dim, int Group>
-__device__ static void paged_attention(const __nv_bfloat16* q, const __nv_bfloat16* keys,
+__device__ void paged_attention(const __nv_bfloat16* q, const __nv_bfloat16* keys,
                                        const __nv_bfloat16* values, const int* table,
                                        const int* lengths, __nv_bfloat16* out, int kv_heads,
                                        int most_pages, float scale) {

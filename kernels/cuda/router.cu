@@ -28,7 +28,11 @@ __device__ static float expert_logit(const __nv_bfloat16* x, const __nv_bfloat16
     return lanes_reduce<kWarp>(sum, Sum());
 }
 
-__device__ static float sigmoid(float logit) { return 1.0f / (1.0f + __expf(-logit)); }
+// Of the two forms the one whose exponential cannot overflow.
+__device__ static float sigmoid(float logit) {
+    const float e = __expf(-fabsf(logit));
+    return (logit >= 0.0f ? 1.0f : e) / (1.0f + e);
+}
 
 // What experts are chosen by.
 template <Form F>
@@ -61,13 +65,13 @@ __device__ static unsigned select(const float* scores, unsigned experts, unsigne
     return mine;
 }
 
-// The weight of each lane's expert, relative to those of the first k lanes.
+// The weight of each lane's expert, relative to those of the first k lanes; the first has the
+// largest logit.
 template <Form F>
 __device__ static float weigh(float logit, bool chosen) {
     float share = 0.0f;
     if constexpr (F == Form::kSoftmax) {
-        const float largest =
-            lanes_reduce<kWarp>(chosen ? logit : negative_infinity(), Max());
+        const float largest = __shfl_sync(kAllLanes, logit, 0);
         if (chosen) share = __expf(logit - largest);
     } else {
         if (chosen) share = sigmoid(logit);
@@ -77,7 +81,7 @@ __device__ static float weigh(float logit, bool chosen) {
 }
 
 template <Form F>
-__device__ static void route(const __nv_bfloat16* x, const __nv_bfloat16* w, const float* bias,
+__device__ void route(const __nv_bfloat16* x, const __nv_bfloat16* w, const float* bias,
                              float* logits, int* chosen, float* weights, unsigned tokens,
                              unsigned hidden, unsigned experts, unsigned k) {
     __shared__ float token_logits[kMostExperts];
