@@ -17,7 +17,7 @@ const ENOUGH_LANES: i64 = 12;
 pub(crate) fn lane_axis(region: &[Range<i64>], scanned: usize) -> usize {
     let extent = |axis: &usize| region[*axis].end - region[*axis].start;
     let others = || (0..region.len()).filter(|axis| *axis != scanned);
-    let Some(last) = others().last() else { return scanned };
+    let Some(last) = others().next_back() else { return scanned };
     if extent(&last) >= ENOUGH_LANES {
         return last;
     }

@@ -131,7 +131,9 @@ fn calm(spec: &Spec, targets: &[Target], inputs: &mut Inputs) {
         let shaped = targets.iter().any(|target| target.tensor == name);
         if let (Some(format), Some(values), false) = (format, inputs.tensors.get_mut(&name), shaped)
         {
-            values.iter_mut().for_each(|value| *value = format.round(*value * scale));
+            for value in values {
+                *value = format.round(*value * scale);
+            }
         }
     }
 }
