@@ -51,13 +51,11 @@ pub(crate) fn command(arguments: &[String]) -> ExitCode {
         return ExitCode::from(EXIT_REQUEST);
     }
     let folder = folder();
-    match make_all(&Builder::new(nvcc, suite, folder.clone()), &builds) {
-        true => {
-            println!("\n{} builds in {}", builds.len(), folder.display());
-            ExitCode::SUCCESS
-        }
-        false => ExitCode::FAILURE,
+    if !make_all(&Builder::new(nvcc, suite, folder.clone()), &builds) {
+        return ExitCode::FAILURE;
     }
+    println!("\n{} builds in {}", builds.len(), folder.display());
+    ExitCode::SUCCESS
 }
 
 /// Where the builds go: below the folder that Cargo builds into.
