@@ -5,8 +5,8 @@
 //! value fp32 holds adds none.
 //!
 //! The range domain is this one with v allowed to be any number that the error is counted from: at
-//! a rounding point both ends v - e and v + e are rounded, and v becomes the middle between them. No
-//! rule asks more of v than that, so an interval is a middle and half a width throughout.
+//! a rounding point both ends v - e and v + e are rounded, and v becomes the middle between them.
+//! No rule asks more of v than that, so an interval is a middle and half a width throughout.
 
 use assay_num::Format;
 
@@ -314,7 +314,7 @@ impl Domain for Bounds<'_> {
                 out.error[lane] = (high - rounded).max(rounded - low);
             }
         }
-        self.open_round(format, a, out, count);
+        out.open_round(format, a, count);
     }
 
     fn near(&self, format: Format, a: &BoundTile, out: &mut BoundTile, count: usize) {
@@ -328,7 +328,7 @@ impl Domain for Bounds<'_> {
             let fits = value.abs() + p <= format.max_finite();
             out.trouble.overflow |= Lanes::from(!fits) << lane;
         }
-        self.open_round(format, a, out, count);
+        out.open_round(format, a, count);
     }
 
     fn field(&self, word: &BoundTile, [at, width]: [&[i64]; 2], out: &mut BoundTile, n: usize) {

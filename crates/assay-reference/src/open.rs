@@ -1,10 +1,10 @@
 //! Lanes of the range domain that may be infinite.
 //!
-//! An exponential that overflows is no end of the matter: `1 / (1 + exp(200))` is 0 in every kernel,
-//! whether the exponential is 7e86, the largest fp32 value or an infinity. Such a lane is open: its
-//! value is the least magnitude that a kernel can have there, and anything beyond up to an infinity
-//! of that sign is possible; where that is past the finite values, only the infinity is. It counts as
-//! an overflow until an operation closes it again.
+//! An exponential that overflows is no end of the matter: `1 / (1 + exp(200))` is 0 in every
+//! kernel, whether the exponential is 7e86, the largest fp32 value or an infinity. Such a lane is
+//! open: its value is the least magnitude that a kernel can have there, and anything beyond up to
+//! an infinity of that sign is possible; where that is past the finite values, only the infinity
+//! is. It counts as an overflow until an operation closes it again.
 
 use crate::bound::{BoundTile, Bounds};
 use crate::plan::{Binary, Unary};
@@ -85,6 +85,16 @@ impl BoundTile {
         }
     }
 
+    /// Rounds the lanes that are open in `a` to a format: what overflows it is infinite.
+    pub(crate) fn open_round(&mut self, format: assay_num::Format, a: &BoundTile, count: usize) {
+        let open = a.open & first_lanes(count);
+        for lane in (0..count).filter(|lane| open >> lane & 1 == 1) {
+            // Half a unit of the narrowest format is an eighth.
+            let least = Outcome::Open(a.value[lane] * 0.875);
+            self.settle(lane, if format.has_infinity() { &least } else { &Outcome::Lost });
+        }
+    }
+
     fn side(&self, lane: usize) -> Option<Side> {
         let bit = 1 << lane;
         if self.open & bit != 0 {
@@ -113,22 +123,6 @@ impl BoundTile {
 }
 
 impl Bounds<'_> {
-    /// Rounds the lanes of `out` that are open in `a` to a format: what overflows it is infinite.
-    pub(crate) fn open_round(
-        &self,
-        format: assay_num::Format,
-        a: &BoundTile,
-        out: &mut BoundTile,
-        count: usize,
-    ) {
-        let open = a.open & first_lanes(count);
-        for lane in (0..count).filter(|lane| open >> lane & 1 == 1) {
-            // Half a unit of the narrowest format is an eighth.
-            let least = Outcome::Open(a.value[lane] * 0.875);
-            out.settle(lane, if format.has_infinity() { &least } else { &Outcome::Lost });
-        }
-    }
-
     /// Corrects the lanes of `out` whose operand is open.
     pub(crate) fn open_unary(
         &self,

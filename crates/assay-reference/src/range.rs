@@ -1,8 +1,8 @@
 //! The range domain: what any correct kernel may have at each output, across its rounding points.
 //!
-//! A kernel that rounds to bf16 between its steps is far from the real-number value, yet each of its
-//! steps is nearly decided: between two rounding points its fp32 steps spread over an interval that
-//! the error domain's rules widen, and at a rounding point both ends are rounded to nearest even.
+//! A kernel that rounds to bf16 between its steps is far from the real-number value, yet each of
+//! its steps is nearly decided: between two rounding points its fp32 steps spread over an interval
+//! by the error domain's rules, and at a rounding point both ends are rounded to nearest even.
 //! Unless the interval holds a tie between two values of the format, one value is left, and with it
 //! no spread at all.
 

@@ -66,8 +66,8 @@ pub(super) fn summing(spec: &Spec, summed: &BTreeSet<String>) -> Vec<Dims> {
     if served.is_empty() { distinct(vec![long, many]) } else { distinct(served) }
 }
 
-/// The shapes a sweep may be at: explicit cases, else every mixture of the served sizes and, in each
-/// dimension, the least valid size that gives every value sixteen neighbours.
+/// The shapes a sweep may be at: explicit cases, else every mixture of the served sizes and, in
+/// each dimension, the least valid size that gives every value sixteen neighbours.
 pub(super) fn sweeping(spec: &Spec) -> Vec<Dims> {
     if let Some(cases) = &spec.cases {
         return distinct(cases.clone());
