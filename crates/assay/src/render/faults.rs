@@ -1,6 +1,6 @@
 //! The tables of kernels broken on purpose: what caught each, and by how much.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_record::{Discrimination, FaultResult, FaultVerdict, Gate, Number, Report};
 
@@ -68,13 +68,14 @@ pub(super) fn discrimination(report: &Report) -> String {
 }
 
 fn times(one: &Discrimination) -> String {
-    format!("{:.2}x", one.ratio)
+    // The correct kernel has no error at all, or the fault breaks a bound of none.
+    if one.ratio.0.is_infinite() { "beyond all".to_owned() } else { format!("{:.2}x", one.ratio) }
 }
 
 /// The kernels whose faults are caught by classes, bytes or crashes only.
 fn without_margin(report: &Report) -> Option<String> {
-    let mut names: Vec<&str> = report.faults.iter().map(|fault| fault.of.as_str()).collect();
-    names.dedup();
+    let names: BTreeSet<&str> = report.faults.iter().map(|fault| fault.of.as_str()).collect();
+    let mut names: Vec<&str> = names.into_iter().collect();
     names.retain(|name| report.discrimination.iter().all(|one| one.kernel != *name));
     (!names.is_empty())
         .then(|| format!("No margin, since no fault is caught by a bound: {}.", names.join(", ")))
