@@ -27,6 +27,8 @@ pub(crate) struct Checker<'a> {
     statements: Vec<PlannedStatement>,
     /// Where each statement stands.
     spans: Vec<Span>,
+    /// A statement that need not be read by another.
+    used: &'a str,
 }
 
 type Checked<T> = Result<T, FormulaError>;
@@ -38,7 +40,17 @@ impl Formula {
     /// At the first name that is unknown or used twice, read of another rank than its tensor's,
     /// index that runs past an axis, output that is not defined, or statement that is not used.
     pub fn check(&self, signature: &Signature) -> Result<Program, FormulaError> {
+        self.check_used(signature, "")
+    }
+
+    /// As [`Formula::check`], for a statement `used` that something beside the formula reads.
+    pub(crate) fn check_used(
+        &self,
+        signature: &Signature,
+        used: &str,
+    ) -> Result<Program, FormulaError> {
         let mut checker = Checker::new(self.text(), signature)?;
+        checker.used = used;
         for statement in self.statements() {
             checker.statement(statement)?;
         }
@@ -58,6 +70,7 @@ impl<'a> Checker<'a> {
             operations: 0,
             statements: Vec::new(),
             spans: Vec::new(),
+            used: "",
         };
         checker.check_signature()?;
         Ok(checker)
@@ -344,7 +357,7 @@ impl<'a> Checker<'a> {
                 .stages
                 .iter()
                 .any(|s| s.accesses().any(|a| a.source == Source::Statement(position)));
-            if statement.output.is_none() && !read {
+            if statement.output.is_none() && !read && statement.name != self.used {
                 let message = format!("`{}` is computed but never used", statement.name);
                 let hint = match nearest(
                     &statement.name,

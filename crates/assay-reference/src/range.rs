@@ -36,7 +36,9 @@ impl Program {
     /// # Errors
     /// As [`Program::value`].
     pub fn work(&self, evaluation: &Evaluation<'_>) -> Result<f64, EvaluationError> {
-        Ok(Frame::new(self, evaluation)?.work())
+        let inputs = self.completed(evaluation)?;
+        let evaluation = Evaluation { inputs: &inputs, ..evaluation.clone() };
+        Ok(Frame::new(self, &evaluation)?.work())
     }
 
     /// Whether some step is rounded on the way to an output: any rounding point but one that is

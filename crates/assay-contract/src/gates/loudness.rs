@@ -91,6 +91,18 @@ impl Loudness<'_> {
         })
     }
 
+    /// Whether losing a term shows in some row of inputs as they are.
+    pub(super) fn shows(
+        &self,
+        subject: &dyn Subject,
+        inputs: &Inputs,
+        (reduction, term): (usize, usize),
+    ) -> bool {
+        let loud = Loud { reduction, term, level: 0, negative: false };
+        let loss = |row: usize| self.loss(subject, inputs, (row, &loud)).unwrap_or(0.0);
+        (0..self.layout.rows).any(|row| loss(row) >= ENOUGH)
+    }
+
     /// The largest excess over error that losing the term makes in `row`; infinite if a class
     /// changes. Stops counting at [`ENOUGH`].
     fn loss(

@@ -204,6 +204,8 @@ impl Running {
             return;
         }
         let tiny = fill::tiny_scale(self.target.signature.scalars.values().copied());
+        let (ties_case, random) = case(subject, context, (Gate::Shapes, dims), "ties");
+        let tied = program.choice().map(|_| ties::build(layout, &mut random.fork("rows")));
         for (number, rows) in plan_runs(&self.styles, layout).iter().enumerate() {
             let name = format!("mixed-{number}");
             let (case, random) = case(subject, context, (Gate::Shapes, dims), &name);
@@ -218,20 +220,19 @@ impl Running {
                 _ => Vec::new(),
             });
             for (row, (reduction, term)) in terms {
+                let shows = |inputs| loudness.shows(subject, inputs, (reduction, term));
                 match loudness.raise(subject, &mut inputs, (row, reduction, term)) {
-                    Raised::Loud => {}
                     Raised::Nothing(reason) => self.tally.note(reason),
-                    Raised::Quiet(reason) => self.tally.unproven(&case, reason),
+                    Raised::Quiet(reason) if !tied.as_ref().is_some_and(shows) => {
+                        self.tally.unproven(&case, reason);
+                    }
+                    Raised::Loud | Raised::Quiet(_) => {}
                 }
             }
             self.judged_run(subject, &Prepared::new(&case, dims, &inputs));
         }
-        if program.choice().is_some() {
-            let (case, random) = case(subject, context, (Gate::Shapes, dims), "ties");
-            if self.wants(context, &case) {
-                let inputs = ties::build(layout, &mut random.fork("rows"));
-                self.judged_run(subject, &Prepared::new(&case, dims, &inputs));
-            }
+        if let Some(inputs) = tied.filter(|_| self.wants(context, &ties_case)) {
+            self.judged_run(subject, &Prepared::new(&ties_case, dims, &inputs));
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{Inputs, Order, ReduceOperation};
 use super::layout::{Layout, Line, ReductionLayout, TensorLayout};
 use super::order::{first_places, order_name};
 use super::term::Term;
-use super::{scan, steered, values};
+use super::{scan, steered, ties, values};
 
 /// How the terms of one sum are chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +95,10 @@ pub fn build(
         return inputs;
     }
     let still = scan::hold_still(layout, reduction, &mut inputs);
+    if still.is_none() && reduction.reads.is_empty() {
+        // Terms that are read at what a kernel chose are small where the inputs are.
+        return ties::build(layout, random);
+    }
     let steers = still.is_none() && reduction.is_steered();
     if steers && steered::steer(layout, reduction, (recipe, &mut inputs), random) {
         return inputs;

@@ -11,7 +11,7 @@ use super::values;
 /// Builds one run.
 pub fn build(layout: &Layout, random: &mut SplitMix64) -> Inputs {
     let mut inputs = layout.zeros();
-    for tensor in &layout.tensors {
+    for tensor in layout.filled() {
         let mut random = random.fork(&tensor.name);
         let Some(elements) = inputs.tensors.get_mut(&tensor.name) else { continue };
         elements.fill_with(|| match (tensor.format.is_float(), random.below(8)) {

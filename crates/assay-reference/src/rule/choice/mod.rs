@@ -102,7 +102,7 @@ impl Choice {
             return Err(parameters.wrong(format!("`{into}` is no integer output")).into());
         };
         given.inputs.push(output.clone());
-        let program = formula.check(&given)?;
+        let program = formula.check_used(&given, parameters.need("of")?)?;
         given.inputs.pop();
         let scores = scores(&parameters, formula, (&program, given))?;
         let choice = Self::checked(&parameters, scores, output)?;
