@@ -20,7 +20,8 @@ pub enum MergeError {
     Whole(String),
     /// Two reports that do not belong together.
     #[error(
-        "{first} and {other} are of different runs: the {what} is {one} in the one, {two} in the other"
+        "{first} and {other} are of different runs: \
+         the {what} is {one} in the one, {two} in the other"
     )]
     Different {
         /// The first report.
