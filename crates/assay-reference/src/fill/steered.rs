@@ -1,6 +1,8 @@
 //! Gate 4's inputs for sums whose terms are written out: one element decides each term, and all
 //! that lies between is held still.
 
+use std::collections::BTreeMap;
+
 use assay_num::random::SplitMix64;
 
 use crate::Inputs;
@@ -9,6 +11,7 @@ use super::expression::{Address, Reduced, Scope};
 use super::layout::{Layout, ReductionLayout, TensorLayout};
 use super::steer::{Form, Path, Plan, Steering};
 use super::sums::{Recipe, line_of, symmetric};
+use super::term::Term;
 use super::values;
 
 /// Shapes the inputs of one sum, which hold small whole numbers so far. False if the terms are not
@@ -43,6 +46,24 @@ pub(super) fn settle(layout: &Layout, reduction: &ReductionLayout, inputs: &mut 
             elements.fill(exact);
         }
     }
+}
+
+/// True if written-out terms are steered by a larger tensor than `shaped` finds for lines: the sums
+/// of a score differ from key to key then, as a softmax over them has to see.
+pub(super) fn is_wider(
+    layout: &Layout,
+    reduction: &ReductionLayout,
+    shaped: for<'l> fn(&'l Layout, &ReductionLayout) -> Option<&'l TensorLayout>,
+) -> bool {
+    let Term::Product(_) = reduction.term else { return false };
+    let live = layout.with_steering(reduction, |steering, _| {
+        let plan = steering.plan.as_ref().filter(|plan| plan.form == Form::Linear)?;
+        layout.tensor(&steering.names[plan.live.input])
+    });
+    let (Some(live), Some(shaped)) = (live.flatten(), shaped(layout, reduction)) else {
+        return false;
+    };
+    live.format.significand_bits() >= 8 && live.count() > shaped.count()
 }
 
 struct Shaping<'a> {
@@ -102,6 +123,7 @@ impl Shaping<'_> {
         let tensor = self.tensor(self.plan.live.input)?;
         let elements = inputs.tensors.get_mut(&tensor.name)?;
         let exponential = self.plan.form == Form::Exponential;
+        let mut whole: BTreeMap<i64, bool> = BTreeMap::new();
         let gain = if exponential { self.plan.gain } else { 1.0 };
         for (row, path) in self.paths(&self.plan.live).into_iter().enumerate() {
             let part: Vec<f64> = path
@@ -111,10 +133,40 @@ impl Shaping<'_> {
                 .collect();
             let centred = self.plan.form == Form::Deviation;
             let line = line_of(recipe, (tensor.format, &part), (row, centred), random);
-            for ((_, flat), value) in path.places.iter().zip(line) {
+            for ((at, flat), value) in path.places.iter().zip(line) {
                 elements[*flat] = values::nearest(tensor.format, value / gain);
+                let stays = whole.entry(*at).or_insert(true);
+                *stays &= value == 0.0;
             }
         }
+        if exponential {
+            self.clear_weighted(inputs, &whole);
+        }
         Some(())
+    }
+
+    /// Zeros what other sums weigh with these exponentials, except where all of them are exactly 1:
+    /// the small ones are rounded, and their errors would hide what this sum loses.
+    fn clear_weighted(&self, inputs: &mut Inputs, whole: &BTreeMap<i64, bool>) {
+        for other in self.layout.reductions.iter().filter(|other| other.is_steered()) {
+            let Some(steering) = other.steering.as_ref() else { continue };
+            let weighs = steering
+                .handles
+                .iter()
+                .any(|handle| handle.shifts && handle.address.input == self.plan.live.input);
+            let plan = steering.plan.as_ref().filter(|plan| plan.form == Form::Linear);
+            let (Some(plan), true) = (plan, weighs) else { continue };
+            let Some(tensor) = self.layout.tensor(&steering.names[plan.live.input]) else {
+                continue;
+            };
+            let Some(elements) = inputs.tensors.get_mut(&tensor.name) else { continue };
+            for path in steering.paths(self.scope, (&plan.live, &plan.nested), None) {
+                for (at, flat) in path.places {
+                    if whole.get(&at) != Some(&true) {
+                        elements[flat] = 0.0;
+                    }
+                }
+            }
+        }
     }
 }

@@ -99,7 +99,8 @@ pub fn build(
         // Terms that are read at what a kernel chose are small where the inputs are.
         return ties::build(layout, random);
     }
-    let steers = still.is_none() && reduction.is_steered();
+    let steers = still.is_none()
+        && (reduction.is_steered() || steered::is_wider(layout, reduction, shaped_tensor));
     if steers && steered::steer(layout, reduction, (recipe, &mut inputs), random) {
         return inputs;
     }
