@@ -24,7 +24,7 @@ use super::{GateContext, Tally, envelope, not_applicable, rules, same_bytes, swe
 use crate::subject::{RunError, RunResult, Subject};
 
 /// Inputs on which a style of data is tried before rows take it.
-const PROBES: usize = 8;
+const PROBES: usize = 24;
 
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
