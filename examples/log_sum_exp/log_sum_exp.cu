@@ -35,7 +35,7 @@ extern "C" __global__ void log_sum_exp(const float* x, float* y, int cols) {
     for (int c = threadIdx.x; c < last; c += kThreads) largest = max_nan(largest, row[c]);
     largest = block_reduce(largest, shared, max_nan);
     // Relative to an infinity every exponential would be NaN; relative to 0 they are right.
-    const float from = isinf(largest) ? 0.0f : largest;
+    const float from = isinf(largest) && !fault("unguarded") ? 0.0f : largest;
 
     float sum = 0.0f;
     for (int c = threadIdx.x; c < last; c += kThreads) sum += expf(row[c] - from);

@@ -4,7 +4,8 @@
 // The softmax is online over tiles of keys, in fp32; the weights P of a tile are rounded to bf16,
 // relative to the largest score so far, before they meet the values, as tensor-core kernels do. The
 // denominator sums them unrounded. A key outside the range is never loaded: whatever the cache
-// holds there has no effect. A row whose scores hold a NaN or +Inf, or nothing but -Inf, is all NaN.
+// holds there has no effect. A row whose scores hold a NaN or +Inf, or nothing but -Inf, is all
+// NaN.
 #pragma once
 
 #include "common.cuh"

@@ -1,6 +1,6 @@
 // Decode attention over a paged cache [pages, kPage, kv_heads, Dim]: one block a sequence and head
-// of the cache. Key k of sequence b lies in page table[b, k / kPage]; a sequence has lengths[b] keys,
-// and what its last page holds beyond them is of no effect.
+// of the cache. Key k of sequence b lies in page table[b, k / kPage]; a sequence has lengths[b]
+// keys, and what its last page holds beyond them is of no effect.
 #include "attention.cuh"
 
 constexpr int kPage = 16;
@@ -33,7 +33,8 @@ __device__ void paged_attention(const __nv_bfloat16* q, const __nv_bfloat16* key
     const int row = fault("off_by_one_row") && sequence > 0 ? sequence - 1 : sequence;
     const int length = lengths[row];
     // Past the sequence's end a mask that multiplies would still read its last page.
-    const int held = fault("mask_by_multiplication") ? (length + kPage - 1) / kPage * kPage : length;
+    const int pages = (length + kPage - 1) / kPage;
+    const int held = fault("mask_by_multiplication") ? pages * kPage : length;
     const Paged cache = {keys, values, table + static_cast<int64_t>(sequence) * most_pages, held,
                          static_cast<int64_t>(kv_heads) * Dim, static_cast<int64_t>(head) * Dim};
     const int64_t group = (static_cast<int64_t>(sequence) * kv_heads + head) * Group * Dim;

@@ -13,8 +13,8 @@ constexpr int kThreads = 64;
 constexpr int kStates = 16;
 constexpr int kChunk = 16;
 
-// exp(z) by fused multiply-adds: z = k ln 2 + r with |r| <= ln 2 / 2, then a polynomial in r. Within
-// two units in the last place; scaled in two steps, so that subnormal results round once.
+// exp(z) by fused multiply-adds: z = k ln 2 + r with |r| <= ln 2 / 2, then a polynomial in r.
+// Within two units in the last place; scaled in two steps, so that subnormal results round once.
 __device__ static float exp_fma(float z) {
     if (z != z) return z;
     if (z > 89.0f) return __int_as_float(0x7f800000);

@@ -183,7 +183,7 @@ fn note_disagreement(bounded: &mut BTreeMap<String, Bounded>, stated: &BTreeMap<
         let differs = |place: &usize| {
             let (value, other) = (bounded.value[*place], stated[*place]);
             // The middle of a range may be any number in it away from the value.
-            let share = if bounded.ranged { 1.0 } else { 1.0 / 1048576.0 };
+            let share = if bounded.ranged { 1.0 } else { 2f64.powi(-20) };
             let slack = bounded.error[*place] * share + other.abs() * 2f64.powi(-40);
             value.is_finite() && other.is_finite() && (value - other).abs() > slack
         };

@@ -3,8 +3,8 @@
 use crate::{Format, Overflow, Rounding};
 
 impl Format {
-    /// The values of a tensor's bytes, in order. Bytes past the last whole value are ignored; packed
-    /// formats give as many values as the bytes have room for.
+    /// The values of a tensor's bytes, in order. Bytes past the last whole value are ignored;
+    /// packed formats give as many values as the bytes have room for.
     #[must_use]
     pub fn decode_slice(self, bytes: &[u8]) -> Vec<f64> {
         match self {

@@ -59,7 +59,9 @@ impl Formula {
                         return;
                     };
                     let read = self.statements[..position].iter().position(|s| s.name == *name);
-                    read.into_iter().for_each(|read| wanted[read] = true);
+                    if let Some(read) = read {
+                        wanted[read] = true;
+                    }
                 });
             }
         }

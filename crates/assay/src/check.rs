@@ -199,9 +199,10 @@ fn run_here(
         let (summary, exit) = summarize(std::slice::from_ref(&outcome));
         let outcome = RunOutcome { kernels: vec![outcome], summary, exit };
         let outcome = one_case(outcome, arguments)?;
-        let smallest = match repro::shrinks(arguments, &outcome) {
-            true => repro::shrink(case, kernels, device.as_mut(), &arguments.save)?,
-            false => None,
+        let smallest = if repro::shrinks(arguments, &outcome) {
+            repro::shrink(case, kernels, device.as_mut(), &arguments.save)?
+        } else {
+            None
         };
         return Ok((outcome, smallest));
     }

@@ -63,7 +63,8 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_name = "CASE", conflicts_with_all = ["only", "gate", "seed"])]
     pub(crate) repro: Option<CaseName>,
     /// Run the case of a file of inputs, as `--repro` writes them
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "gate", "seed", "repro", "list"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["only", "gate", "seed", "repro", "list"])]
     pub(crate) inputs: Option<PathBuf>,
     /// Where `--repro` writes the smallest inputs that it finds
     #[arg(long, value_name = "FOLDER", default_value = "assay-repro")]

@@ -1,5 +1,5 @@
-//! Inputs of a case as a NumPy `.npz` file: a zip archive, without compression, of `.npy` arrays
-//! (NumPy Enhancement Proposal 1, format 1.0, little-endian, C order).
+//! Inputs of a case as a `.npz` file: a zip archive, without compression, of `.npy` arrays (NEP 1
+//! of the `numpy` project, format 1.0, little-endian, C order).
 //!
 //! Every input is an array of its own shape. Floats of up to 32 bits are stored as fp32, which
 //! holds all of them exactly, f64 as itself, whole numbers as 64-bit integers. The array `case` is

@@ -7,7 +7,9 @@
 
 mod common;
 
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -85,10 +87,11 @@ fn fixture(name: &str) -> PathBuf {
     let mut manifest = MANIFEST.to_owned();
     for (name, gate, code) in FAULTS {
         let close = if name == "good_near" { "close = \"two ulp\"\n" } else { "" };
-        manifest.push_str(&format!(
+        let _ = write!(
+            manifest,
             "[fault.{name}]\nof = \"square_plus\"\nkind = \"other\"\ndefine = \"{name}\"\n\
              gate = \"{gate}\"\nwhat = \"made for this test\"\n{close}"
-        ));
+        );
         let ptx = PTX.replace(ADD, code);
         fs::write(builds.join(format!("{name}.ptx")), ptx).expect("written");
     }
@@ -254,7 +257,7 @@ fn every_fault_of_the_suite_is_caught_by_its_gate_and_the_matrix_in_the_docs_say
     let run = ["run", "--quiet", "--release", "--package", "assay", "--", "check"];
     let options = ["--color", "never", "--faults", builds, "--matrix", matrix];
     let output = cargo(&[&run[..], &options].concat());
-    println!("{}", text(&output));
+    let _ = writeln!(std::io::stdout(), "{}", text(&output));
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let matrix = fs::read_to_string(&scratch).expect("the matrix was written");
     let pinned = repository().join("docs/fault-matrix.md");

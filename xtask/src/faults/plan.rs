@@ -35,7 +35,7 @@ pub(super) fn plan(suite: &Path, only: &str) -> Result<Vec<Build>, String> {
     manifests.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     manifests.retain(|path| !path.ends_with(CONTROLS));
     manifests.sort();
-    let mut builds: BTreeMap<(PathBuf, String), Vec<(String, Vec<String>)>> = BTreeMap::new();
+    let mut builds: BTreeMap<(PathBuf, String), Vec<_>> = BTreeMap::new();
     for path in manifests {
         let text = fs::read_to_string(&path);
         let text = text.map_err(|error| format!("{}: {error}", path.display()))?;

@@ -368,14 +368,16 @@ impl Setting<'_> {
         unread
     }
 
-    /// Whether a NaN at `place` of every line of a tensor changes the class of some output; all that
-    /// arithmetic reads does.
+    /// Whether a NaN at `place` of every line of a tensor changes the class of some output; all
+    /// that arithmetic reads does.
     fn reads(&self, program: &Program, tensor: &str, place: usize) -> bool {
         let Some(layout) = self.layout.tensor(tensor) else { return true };
         let mut inputs = self.base.clone();
         if let Some(elements) = inputs.tensors.get_mut(tensor) {
             let lines = layout.main_lines();
-            lines.iter().for_each(|line| elements[line.at(place)] = f64::NAN);
+            for line in &lines {
+                elements[line.at(place)] = f64::NAN;
+            }
         }
         let classes = |inputs: &Inputs| program.classes(&self.evaluation(inputs)).ok();
         classes(&inputs).zip(classes(self.base)).is_none_or(|(with, without)| with != without)

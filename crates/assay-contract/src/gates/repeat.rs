@@ -155,7 +155,8 @@ fn order_shows(subject: &dyn Subject, evaluation: &Evaluation<'_>) -> bool {
         let outputs = subject.simulate(evaluation, &replay)?.ok()?;
         let mut kept = Vec::new();
         for tensor in &subject.spec().signature.outputs {
-            let values = outputs.get(&tensor.name)?.iter();
+            // A choice is no output of the formula: it is made from what the formula computes.
+            let values = outputs.get(&tensor.name).into_iter().flatten();
             kept.extend(values.map(|value| tensor.format.round(*value).to_bits()));
         }
         Some(kept)

@@ -378,7 +378,7 @@ enum Place {
 fn plan_runs(styles: &[Style], layout: &Layout) -> Vec<Vec<Place>> {
     let rows = layout.rows.max(1);
     let mut own: Vec<Place> = styles.iter().map(|style| Place::Style(*style)).collect();
-    let mut shared: BTreeMap<(usize, Option<usize>), Vec<(usize, usize)>> = BTreeMap::new();
+    let mut shared: BTreeMap<_, Vec<(usize, usize)>> = BTreeMap::new();
     for (number, reduction) in layout.reductions.iter().enumerate() {
         let is_shared = layout.is_loud_to_all(reduction);
         for (term, row) in layout.places(reduction) {

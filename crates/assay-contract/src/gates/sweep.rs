@@ -5,6 +5,8 @@
 //! dropped, added or moved shows on some of them, whatever ordinary data would have shown. Elements
 //! that the reference has no bound for, since a step overflows, are passed over and counted.
 
+use std::fmt::Write as _;
+
 use assay_num::random::SplitMix64;
 use assay_record::{CaseName, Gate};
 use assay_reference::fill::shapes::{self as fill, Style};
@@ -192,7 +194,7 @@ fn described(chosen: &Chosen, runs: usize, (elements, unbounded): (usize, usize)
     );
     if unbounded > 0 {
         let share = 100.0 * unbounded as f64 / elements.max(1) as f64;
-        text += &format!("; no bound at {unbounded} of {elements} elements ({share:.1} %)");
+        let _ = write!(text, "; no bound at {unbounded} of {elements} elements ({share:.1} %)");
     }
     text
 }

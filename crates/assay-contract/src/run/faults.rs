@@ -120,8 +120,8 @@ struct FaultRun<'a> {
     progress: &'a dyn Progress,
 }
 
-impl<'a> FaultRun<'a> {
-    fn unit<'k>(self, kernel: &'k dyn Kernel, gate: Gate) -> Unit<'k> {
+impl FaultRun<'_> {
+    fn unit(self, kernel: &dyn Kernel, gate: Gate) -> Unit<'_> {
         let whole = gate == self.fault.fault.gate && measures(gate);
         let effort = if whole { Effort::Whole } else { Effort::FirstFailure };
         Unit { index: 0, kernel, gate, filter: Filter::All, effort }

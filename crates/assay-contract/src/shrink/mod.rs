@@ -1,7 +1,7 @@
 //! Makes the inputs behind a failing case small: first the shape, then what the tensors hold.
 //!
-//! Every step is kept only if the same gate still fails the kernel in the same way, by a fault or by
-//! a wrong result. Nothing is random, so a case shrinks to the same inputs every time.
+//! Every step is kept only if the same gate still fails the kernel in the same way, by a fault or
+//! by a wrong result. Nothing is random, so a case shrinks to the same inputs every time.
 
 mod contents;
 mod crop;

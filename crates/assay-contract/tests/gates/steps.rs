@@ -11,7 +11,7 @@ use crate::subjects::{Compute, EPS, Row, RowKernel, THREADS};
 const MATRIX: &[&str] = &["rows", "cols"];
 const COLS: &[&str] = &["cols"];
 
-/// SwiGLU as MLX computes it op by op: every step leaves a bf16 value.
+/// The gated unit as `mlx` computes it op by op: every step leaves a bf16 value.
 const SWIGLU: &str = "s[r, c] = bf16(1 / (1 + exp(-x[r, c])))
     a[r, c] = bf16(x[r, c] * s[r, c])
     y[r, c] = a[r, c] * w[r, c]";

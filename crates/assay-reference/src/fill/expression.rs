@@ -1,5 +1,5 @@
-//! The term of a reduction written out through its statements, down to elements of inputs, so that a
-//! fill can tell which element a term takes whatever lies between: gathers, groups, conditions,
+//! The term of a reduction written out through its statements, down to elements of inputs, so that
+//! a fill can tell which element a term takes whatever lies between: gathers, groups, conditions,
 //! other reductions.
 
 use std::cell::Cell;
@@ -449,7 +449,7 @@ impl Scope<'_> {
                 ReduceOperation::Max => larger(result, term),
                 ReduceOperation::Min => smaller(result, term),
                 ReduceOperation::Prod => result * term,
-                _ => return None,
+                ReduceOperation::Scan => return None,
             };
         }
         Some(result)

@@ -70,7 +70,9 @@ pub fn positive(mut base: Inputs, layout: &Layout) -> Inputs {
     for tensor in layout.filled() {
         if let Some(elements) = base.tensors.get_mut(&tensor.name) {
             let positive = |value: f64| if value == 0.0 { 1.0 } else { value.abs() };
-            elements.iter_mut().for_each(|element| *element = positive(*element));
+            for element in elements {
+                *element = positive(*element);
+            }
         }
     }
     base

@@ -89,7 +89,7 @@ impl Steering {
             inputs.iter().map(|input| tensors.iter().find(|t| t.name == input.name)).collect();
         let variable = reduced.variable;
         let planner = Planner { tensors: &by_position, variable };
-        let plan = planner.plan(&reduced.term).filter(|plan| plan.is_consistent());
+        let plan = planner.plan(&reduced.term).filter(Plan::is_consistent);
         let mut periods = Vec::new();
         reduced.term.periods(variable, &mut periods);
         let conditional = has_condition(&reduced.term);
@@ -558,9 +558,8 @@ fn collect(value: &Value, variable: usize, around: (bool, &Value), found: &mut V
 fn still(value: &Value, variable: usize) -> Value {
     match value {
         Value::Binary(operation @ (Binary::Add | Binary::Subtract), a, b) => {
-            let part = |side: &Value| match side.uses(variable) {
-                true => still(side, variable),
-                false => Value::Known(0.0),
+            let part = |side: &Value| {
+                if side.uses(variable) { still(side, variable) } else { Value::Known(0.0) }
             };
             Value::Binary(*operation, Box::new(part(a)), Box::new(part(b)))
         }
@@ -676,10 +675,8 @@ pub(super) fn raise(
     };
     if !handle.shifts {
         let factor = 16f64.powi(strength as i32);
-        let louder = |value: f64| match handle.nested.is_empty() {
-            true => side * value.abs().max(0.5) * factor,
-            false => side * value * factor,
-        };
+        let alone = handle.nested.is_empty();
+        let louder = |value: f64| side * factor * if alone { value.abs().max(0.5) } else { value };
         let changed = places.iter().filter_map(element);
         return changed.map(|(flat, value)| (flat, louder(value))).collect();
     }

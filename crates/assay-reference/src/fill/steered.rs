@@ -79,7 +79,8 @@ impl Shaping<'_> {
         self.layout.tensor(&self.steering.names[input])
     }
 
-    /// Writes the inputs that hold one value, and zeros where only first terms of nested sums count.
+    /// Writes the inputs that hold one value, and zeros where only first terms of nested sums
+    /// count.
     fn hold(&self, inputs: &mut Inputs) {
         let nested = (!self.plan.nested.is_empty()).then_some((self.plan.live.input, 0.0));
         for (input, value) in self.plan.held.iter().copied().chain(nested) {

@@ -191,8 +191,8 @@ fn cycle(pattern: &[f64], length: usize) -> Vec<f64> {
     pattern.iter().copied().cycle().take(length).collect()
 }
 
-/// The elements that make the terms of one line, which `product` multiplies; `row` counts lines, and
-/// a centred line adds up to 0.
+/// The elements that make the terms of one line, which `product` multiplies; `row` counts lines,
+/// and a centred line adds up to 0.
 pub(super) fn line_of(
     recipe: &Recipe,
     (format, product): (Format, &[f64]),
