@@ -12,7 +12,7 @@ use crate::{Dims, Extent, Inputs, Limits, Program, ReduceOperation, Signature};
 use super::FillError;
 use super::expression::Scope;
 use super::steer::Steering;
-use super::term::Term;
+use super::term::{Step, Term};
 
 /// The tensors and reductions of one kernel at one shape.
 #[derive(Clone, Debug)]
@@ -73,6 +73,8 @@ pub struct ReductionLayout {
     pub reads: Vec<(String, usize)>,
     /// The terms written out, where they can be.
     pub(super) steering: Option<Arc<Steering>>,
+    /// The steps along the axis of each input it walks.
+    pub steps: Vec<(String, Step)>,
 }
 
 /// Elements of a tensor along one axis, all other indices held.
@@ -285,6 +287,12 @@ impl ReductionLayout {
         let steering = self.steering.as_ref().filter(|_| self.is_steered());
         let planned = steering.and_then(|s| Some(s.plan.as_ref()?.term(&s.names)));
         planned.unwrap_or_else(|| self.term.clone())
+    }
+
+    /// The steps from term to term along the axis of `tensor` that is walked.
+    pub fn step(&self, tensor: &str) -> Step {
+        let read = self.steps.iter().find(|(name, _)| name == tensor);
+        read.map_or(Step::ONE, |(_, step)| *step)
     }
 
     /// The terms that a kernel is likeliest to lose: the first, the last, and both sides of every

@@ -29,7 +29,7 @@ use crate::{Dims, Program, Signature};
 pub use layout::{Layout, Line, ReductionLayout, TensorLayout, critical_places};
 pub use order::{first_places, order_name, terms_per_accumulator};
 pub use scan::decays;
-pub use term::Term;
+pub use term::{Step, Term};
 
 /// Why no fill can be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -71,7 +71,8 @@ impl Layout {
                 tile: layout::tile_of(&reduction.to, dims, tiles),
                 term,
                 still: stage.and_then(|stage| term::still(program, stage)),
-                reads,
+                steps: reads.iter().map(|(tensor, _, step)| (tensor.clone(), *step)).collect(),
+                reads: reads.into_iter().map(|(tensor, axis, _)| (tensor, axis)).collect(),
                 steering: None,
             });
         }

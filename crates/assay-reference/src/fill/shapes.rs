@@ -72,7 +72,7 @@ impl Style {
         match self {
             Style::Ordinary | Style::Wide | Style::Moderate => true,
             Style::Low | Style::Sunken | Style::Tiny | Style::TinyTogether => {
-                format.is_float() && format.max_finite() >= 240.0
+                format.is_float() && format.max_finite() >= 240.0 && format.min_finite() < 0.0
             }
             // Steps at the mean must be finer than the deviation.
             Style::Offset => format.is_float() && format.significand_bits() >= 8,
@@ -211,7 +211,7 @@ pub fn make_loud(layout: &Layout, inputs: &mut Inputs, row: usize, loud: &Loud) 
     let Some(elements) = inputs.tensors.get_mut(*name) else { return changed };
     let lines = tensor.lines(*axis).into_iter();
     for line in lines.filter(|line| line.row.is_none() || line.row == Some(row)) {
-        let place = reduction.from + loud.term;
+        let place = reduction.step(name).element(reduction.from + loud.term);
         if place < line.length {
             let flat = line.at(place);
             let value = louder(elements, line, flat, (tensor.format, reduction, loud));

@@ -11,7 +11,7 @@ use crate::{Inputs, Order, ReduceOperation};
 
 use super::layout::{Layout, Line, ReductionLayout, TensorLayout};
 use super::order::{first_places, order_name};
-use super::term::Term;
+use super::term::{Step, Term};
 use super::{scan, steered, ties, values};
 
 /// How the terms of one sum are chosen.
@@ -108,30 +108,60 @@ pub fn build(
     let Some(shaped) = shaped_tensor(layout, reduction) else { return inputs };
     let factors = factors(layout, reduction, shaped, random);
     for (tensor, pattern) in &factors {
-        set_lines(&mut inputs, tensor, reduction, |line| cycle(pattern, line.length));
+        let step = reduction.step(&tensor.name);
+        set_lines(&mut inputs, tensor, reduction, |line| lay(pattern, step, line.length));
     }
+    let step = reduction.step(&shaped.name);
+    let scale = scale(reduction, shaped);
     let product: Vec<f64> = (0..reduction.terms)
-        .map(|place| factors.iter().map(|(_, pattern)| pattern[place]).product())
+        .map(|place| factors.iter().map(|(_, pattern)| pattern[place]).product::<f64>() * scale)
         .collect();
     let centred = matches!(reduction.term, Term::Deviation(_));
     let mut row = 0;
     set_lines(&mut inputs, shaped, reduction, |line| {
-        let setting = Line { length: reduction.terms, ..line };
         let mut terms = Terms { format: shaped.format, product: &product, random, row, centred };
         row += 1;
-        cycle(&terms.line(recipe, setting.length), line.length)
+        lay(&terms.line(recipe, reduction.terms), step, line.length)
     });
     inputs
 }
 
-/// The tensor whose lines a fill shapes: one that has rows, if the sum takes one.
+/// The tensor whose lines a fill shapes. Best is one with rows, of a format with large numbers of
+/// both signs, that holds an element of its own for every term; then any such tensor.
 fn shaped_tensor<'a>(layout: &'a Layout, reduction: &ReductionLayout) -> Option<&'a TensorLayout> {
     let tensors = || reduction.term.tensors().into_iter().filter_map(|name| layout.tensor(name));
-    tensors().find(|tensor| tensor.row_axis.is_some()).or_else(|| tensors().next())
+    let has_rows = |tensor: &&TensorLayout| tensor.row_axis.is_some();
+    let is_wide = |tensor: &&TensorLayout| {
+        let format = tensor.format;
+        let is_own = reduction.step(&tensor.name).terms == 1;
+        is_own && format.max_finite() >= 240.0 && format.min_finite() < 0.0
+    };
+    let best = tensors().find(|tensor| has_rows(tensor) && is_wide(tensor));
+    let wide = best.or_else(|| tensors().find(is_wide));
+    wide.or_else(|| tensors().find(has_rows)).or_else(|| tensors().next())
+}
+
+/// How many times larger than one element a sum that takes its terms may be: a line that holds the
+/// terms several times may all be summed, and terms that are sums take several elements each.
+fn scale(reduction: &ReductionLayout, shaped: &TensorLayout) -> f64 {
+    let step = reduction.step(&shaped.name);
+    let read = reduction.reads.iter().find(|(name, _)| *name == shaped.name);
+    let length = read.map_or(1, |(_, axis)| shaped.shape[*axis]);
+    let copies = (length / (reduction.terms * step.elements).max(1)).max(1);
+    let nested = if is_nested(reduction) { 2 * step.elements } else { 1 };
+    (copies * nested) as f64
+}
+
+/// Whether the terms are themselves made of sums: a step takes several elements, or one for several
+/// terms, and the term is no plain product.
+fn is_nested(reduction: &ReductionLayout) -> bool {
+    let is_other = matches!(reduction.term, Term::Other(_));
+    is_other && reduction.steps.iter().any(|(_, step)| *step != Step::ONE)
 }
 
 /// The other tensors of a product, each with one pattern along the reduced axis: magnitudes 1 and 2
-/// in the first, 1 in the rest, signs at random, symmetric under reflection.
+/// in the first, 1 in the rest, signs at random, symmetric under reflection. All 1 where an element
+/// serves several terms, and in terms that are sums, whose parts would cancel.
 fn factors<'a>(
     layout: &'a Layout,
     reduction: &ReductionLayout,
@@ -144,6 +174,9 @@ fn factors<'a>(
     tensors
         .enumerate()
         .map(|(number, tensor)| {
+            if is_nested(reduction) || reduction.step(&tensor.name).terms > 1 {
+                return (tensor, vec![1.0; reduction.terms]);
+            }
             let largest = if number == 0 { 2 } else { 1 };
             (tensor, symmetric(tensor.format, reduction.terms, largest, random))
         })
@@ -185,10 +218,10 @@ fn set_lines(
     }
 }
 
-/// `pattern` repeated to `length`: an axis longer than its reduction (`cols` of which a reduction
-/// takes some) still gets values of the same kind.
-fn cycle(pattern: &[f64], length: usize) -> Vec<f64> {
-    pattern.iter().copied().cycle().take(length).collect()
+/// A line of `length` elements whose terms follow `pattern`, over and over: an axis longer than its
+/// reduction (`cols` of which a reduction takes some) still gets values of the same kind.
+fn lay(pattern: &[f64], step: Step, length: usize) -> Vec<f64> {
+    (0..length).map(|place| pattern[step.term(place) % pattern.len()]).collect()
 }
 
 /// The elements that make the terms of one line, which `product` multiplies; `row` counts lines,

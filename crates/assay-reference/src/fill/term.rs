@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use crate::ast::Operator;
 use crate::plan::{Access, Binary, Int, IntId, Node, NodeId, Program, Source, Stage, Unary};
 
 /// The terms of one reduction.
@@ -37,9 +38,40 @@ impl Term {
     }
 }
 
+/// How far along a tensor's axis one goes from term to term: `elements` of it every `terms` terms.
+/// 1 and 1 for `x[k]`, 1 and 16 for the scale `s[k/16]`, 32 and 1 for the packs of `w[k*32 + i]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Elements, at least 1.
+    pub elements: usize,
+    /// Terms, at least 1; 1 if `elements` is more.
+    pub terms: usize,
+}
+
+impl Step {
+    /// From each element to the next.
+    pub const ONE: Step = Step { elements: 1, terms: 1 };
+
+    /// The term that takes element `place`; the first of them where several do.
+    pub fn term(self, place: usize) -> usize {
+        place / self.elements * self.terms
+    }
+
+    /// The element that term `term` takes; the first of several.
+    pub fn element(self, term: usize) -> usize {
+        term / self.terms * self.elements
+    }
+
+    /// The step of an index that moves `elements` in `terms`, of which one divides the other.
+    fn of((elements, terms): (i64, i64)) -> Step {
+        let whole = |a: i64, b: i64| usize::try_from(a / b.max(1)).unwrap_or(1).max(1);
+        Step { elements: whole(elements, terms), terms: whole(terms, elements) }
+    }
+}
+
 /// Reads the terms of the reduction that stage number `stage` computes: what they are made of, and
-/// each input they walk with the axis walked.
-pub(super) fn classify(program: &Program, stage: usize) -> (Term, Vec<(String, usize)>) {
+/// each input they walk with the axis walked and the steps along it.
+pub(super) fn classify(program: &Program, stage: usize) -> (Term, Vec<(String, usize, Step)>) {
     let stage = &program.stages[stage];
     let walked = stage.scan.as_ref().map_or(stage.rank, |scan| scan.axis);
     let reader = Reader { program, steps_left: Cell::new(MOST_STEPS), still: false };
@@ -48,7 +80,7 @@ pub(super) fn classify(program: &Program, stage: usize) -> (Term, Vec<(String, u
     let mut reads = Vec::new();
     reader.steps_left.set(MOST_STEPS);
     reader.collect(stage, walked, &mut reads);
-    let inputs = || reads.iter().map(|(tensor, _)| tensor.clone()).collect();
+    let inputs = || reads.iter().map(|(tensor, ..)| tensor.clone()).collect();
     (term_of(&factors).unwrap_or_else(|| Term::Other(inputs())), reads)
 }
 
@@ -149,7 +181,7 @@ impl Reader<'_> {
     }
 
     /// Adds every input that `stage` reads along an axis that `variable` walks.
-    fn collect(&self, stage: &Stage, variable: usize, reads: &mut Vec<(String, usize)>) {
+    fn collect(&self, stage: &Stage, variable: usize, reads: &mut Vec<(String, usize, Step)>) {
         if !self.step() {
             return;
         }
@@ -159,15 +191,33 @@ impl Reader<'_> {
                     let name = &self.program.signature.inputs[input].name;
                     let varying = |index: &IntId| int_varies(stage, *index, variable);
                     let axis = access.indices.iter().position(varying);
-                    if let Some(axis) = axis.filter(|_| reads.iter().all(|(read, _)| read != name))
-                    {
-                        reads.push((name.clone(), axis));
+                    let axis = axis.filter(|_| reads.iter().all(|(read, ..)| read != name));
+                    if let Some(axis) = axis {
+                        let step = Step::of(slope(stage, access.indices[axis], variable));
+                        reads.push((name.clone(), axis, step));
                     }
                 }
                 (_, Some((inner, place))) => self.collect(inner, place, reads),
                 _ => {}
             }
         }
+    }
+}
+
+/// How far an index moves, and in how many steps of `variable`: numerator and denominator, each at
+/// least 1. 1 and 1 where the formula does not say it in literal factors.
+fn slope(stage: &Stage, index: IntId, variable: usize) -> (i64, i64) {
+    let literal = |int: IntId| match stage.ints[int] {
+        Int::Literal(value) => value.max(1),
+        _ => 1,
+    };
+    let Int::Operation(operator, a, b) = &stage.ints[index] else { return (1, 1) };
+    let (inner, other) = if int_varies(stage, *a, variable) { (*a, *b) } else { (*b, *a) };
+    let (elements, terms) = slope(stage, inner, variable);
+    match operator {
+        Operator::Multiply => (elements.saturating_mul(literal(other)), terms),
+        Operator::Divide if inner == *a => (elements, terms.saturating_mul(literal(other))),
+        _ => (elements, terms),
     }
 }
 

@@ -13,13 +13,27 @@ pub fn nearest(format: Format, value: f64) -> f64 {
 }
 
 /// A value of either sign with a magnitude in [0.5, 2): ordinary data that is never near zero.
-/// Integer formats get whole numbers from 1 to 8 of either sign they have.
+/// Codes get any value but 0, other integer formats whole numbers from 1 to 8 of either sign they
+/// have.
 pub fn ordinary(format: Format, random: &mut SplitMix64) -> f64 {
+    if is_code(format) {
+        return whole(format, random, u64::MAX);
+    }
     if !format.is_float() {
         return whole(format, random, 8);
     }
     let magnitude = random.range(0.5, 1.99);
-    nearest(format, sign(random) * magnitude)
+    nearest(format, sign_of(format, random) * magnitude)
+}
+
+/// True for unsigned integers of up to 8 bits: quantised codes, of which every one is ordinary.
+pub fn is_code(format: Format) -> bool {
+    !format.is_float() && format.min_finite() == 0.0 && format.max_finite() < 256.0
+}
+
+/// A sign that the format has.
+fn sign_of(format: Format, random: &mut SplitMix64) -> f64 {
+    if format.min_finite() < 0.0 { sign(random) } else { 1.0 }
 }
 
 /// A value of either sign whose exponent is uniform over a wide range of the format: 2^±20 for
@@ -34,12 +48,15 @@ pub fn moderate(format: Format, random: &mut SplitMix64) -> f64 {
 }
 
 fn spread(format: Format, random: &mut SplitMix64, range: f64) -> f64 {
+    if is_code(format) {
+        return ordinary(format, random);
+    }
     if !format.is_float() {
         return whole(format, random, 100);
     }
     let exponent = random.range(-range, range).round() as i32;
     let magnitude = random.range(1.0, 1.99) * 2f64.powi(exponent);
-    nearest(format, sign(random) * magnitude)
+    nearest(format, sign_of(format, random) * magnitude)
 }
 
 /// A whole number from 1 to `limit`, of either sign where the format has negative numbers.
@@ -66,7 +83,7 @@ mod tests {
     #[test]
     fn every_value_is_held_exactly_by_its_format() {
         let mut random = SplitMix64::new(1);
-        for format in Format::ALL.into_iter().filter(|format| *format != Format::E8m0) {
+        for format in Format::ALL {
             for _ in 0..500 {
                 for value in [ordinary(format, &mut random), wide(format, &mut random)] {
                     assert!(value.is_finite() && value != 0.0, "{value} of {}", format.name());
@@ -74,6 +91,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn ordinary_codes_take_every_value_but_zero() {
+        let mut random = SplitMix64::new(3);
+        let mut seen = [false; 256];
+        (0..10_000).for_each(|_| seen[ordinary(Format::U8, &mut random) as usize] = true);
+        assert!(!seen[0] && seen[1..].iter().all(|seen| *seen));
+    }
+
+    #[test]
+    fn ordinary_powers_of_two_are_near_one() {
+        let mut random = SplitMix64::new(4);
+        let values: Vec<f64> = (0..100).map(|_| ordinary(Format::E8m0, &mut random)).collect();
+        assert!(values.iter().all(|value| [0.5, 1.0, 2.0].contains(value)), "{values:?}");
     }
 
     #[test]
