@@ -20,6 +20,8 @@ use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope};
 use crate::subject::Subject;
 
+/// How often a sum's fills are drawn, where chance left a replay right: sums of few terms.
+const DRAWS: usize = 6;
 /// The orders every kernel is replayed in, beside its own.
 const ORDERS: [Order; 3] = [Order::Chain, Order::Halves, Order::Lanes(32)];
 
@@ -128,16 +130,43 @@ impl Running {
         (dims, layout, reduction): (&Dims, &Layout, &ReductionLayout),
     ) {
         let mut replays = Replays::of(layout, reduction, &self.setting.orders);
-        let mut all_ran = true;
         let prepared = subject.prepare(Gate::Fp32Sums, dims, context.seed);
+        let draws = if prepared.is_some() || !context.draws_again() { 1 } else { DRAWS };
+        let mut all_ran = true;
+        for draw in 0..draws {
+            if draw > 0 && all_ran && replays.unproven().next().is_none() {
+                break;
+            }
+            let at = (dims, layout, reduction);
+            all_ran &= self.draw(subject, context, at, (draw, prepared.as_ref()), &mut replays);
+        }
+        let (case, _) = case(subject, context, (Gate::Fp32Sums, dims), &reduction.name);
+        if all_ran {
+            self.conclude(&case, reduction, &replays);
+        }
+    }
+
+    /// Runs every fill of a sum once; true if all of them ran.
+    fn draw(
+        &mut self,
+        subject: &mut dyn Subject,
+        context: &GateContext<'_>,
+        (dims, layout, reduction): (&Dims, &Layout, &ReductionLayout),
+        (draw, prepared): (usize, Option<&Inputs>),
+        replays: &mut Replays,
+    ) -> bool {
+        let mut all_ran = true;
         let mut recipes = fill::recipes(reduction, &self.setting.orders);
         if prepared.is_some() {
             recipes.truncate(1);
         }
         for recipe in recipes {
-            let recipe_name =
+            let mut name =
                 if prepared.is_some() { "prepared".to_owned() } else { recipe.name() };
-            let name = format!("{}-{recipe_name}", reduction.name);
+            if draw > 0 {
+                name = format!("{name}-again-{draw}");
+            }
+            let name = format!("{}-{name}", reduction.name);
             let (case, random) = case(subject, context, (Gate::Fp32Sums, dims), &name);
             let left = self.shape_failed && context.leaves_failed_shapes();
             if self.stopped || left || !context.wants(&case) {
@@ -145,15 +174,12 @@ impl Running {
                 continue;
             }
             self.tally.count();
-            let inputs = prepared.clone().unwrap_or_else(|| {
+            let inputs = prepared.cloned().unwrap_or_else(|| {
                 fill::build(layout, reduction, &recipe, &mut random.fork("terms"))
             });
-            self.fill(subject, &case, (dims, layout.rows, &inputs), &mut replays);
+            self.fill(subject, &case, (dims, layout.rows, &inputs), replays);
         }
-        let (case, _) = case(subject, context, (Gate::Fp32Sums, dims), &reduction.name);
-        if all_ran {
-            self.conclude(&case, reduction, &replays);
-        }
+        all_ran
     }
 
     fn fill(

@@ -127,6 +127,11 @@ impl<'a> GateContext<'a> {
         self.effort == Effort::FirstFailure && tally.failed()
     }
 
+    /// True if a gate may draw its inputs again, as cases of their own, where chance was against it.
+    pub fn draws_again(&self) -> bool {
+        !matches!(self.filter, Filter::Holding(_)) && self.listing.is_none()
+    }
+
     /// True if the context leaves some cases out, so that nothing follows from their absence.
     pub fn is_partial(&self) -> bool {
         !matches!(self.filter, Filter::All) || self.listing.is_some()

@@ -23,7 +23,7 @@ use super::{GateContext, Tally, envelope, evidence};
 use crate::subject::{RunError, RunResult, Subject};
 
 /// How often a run is tried with finite data of its own, where the shape's cannot tell.
-const REDRAWS: usize = 8;
+const REDRAWS: usize = 16;
 
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
