@@ -161,8 +161,7 @@ impl Running {
             recipes.truncate(1);
         }
         for recipe in recipes {
-            let mut name =
-                if prepared.is_some() { "prepared".to_owned() } else { recipe.name() };
+            let mut name = if prepared.is_some() { "prepared".to_owned() } else { recipe.name() };
             if draw > 0 {
                 name = format!("{name}-again-{draw}");
             }

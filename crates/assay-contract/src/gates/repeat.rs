@@ -20,7 +20,7 @@ const RUNS: usize = 5;
 /// The poisons taken in turn; no byte equals both.
 const POISONS: [u8; 2] = [0x55, 0xAA];
 /// How often inputs of the largest shape are drawn anew until the order of the sums shows.
-const REDRAWS: usize = 32;
+const REDRAWS: usize = 200;
 /// Shapes visited: the smallest and the largest served, and what lies between.
 const SHAPES: usize = 4;
 /// Runs the gate. A shape is left at its first failing case: the others show how far it reaches.

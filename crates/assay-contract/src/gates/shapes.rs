@@ -10,11 +10,12 @@
 
 use std::collections::BTreeMap;
 
+use assay_num::random::SplitMix64;
 use assay_record::{CaseName, Gate, GateResult, Outcome};
 use assay_reference::fill::shapes::{self as fill, Style};
 use assay_reference::fill::{Layout, ranked, ties};
 use assay_reference::rule::Rule;
-use assay_reference::{Dims, Evaluation, Inputs, Program};
+use assay_reference::{Bounded, Dims, Evaluation, Inputs, Program};
 
 use super::judge::{self, judge, judge_bounded};
 use super::loudness::{Loudness, Raised};
@@ -23,8 +24,13 @@ use super::target::{Judge, Target, case, is_final, run};
 use super::{GateContext, Tally, envelope, not_applicable, rules, same_bytes, sweep, twin};
 use crate::subject::{RunError, RunResult, Subject};
 
+/// How often the data of a run is drawn until the formula has a bound on it.
+const DRAWS: usize = 4;
 /// Inputs on which a style of data is tried before rows take it.
 const PROBES: usize = 24;
+
+/// Each output's values and error bounds, or why there are none.
+type Bounds = Result<BTreeMap<String, Bounded>, String>;
 
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
@@ -212,8 +218,28 @@ impl Running {
             if !self.wants(context, &case) {
                 continue;
             }
-            let styles = styles_of(rows, layout.rows, &self.styles);
-            let mut inputs = fill::build(layout, &styles, tiny, &mut random.fork("rows"));
+            let setting = (program, dims, layout, tied.as_ref());
+            self.mixed_run(subject, setting, (&case, rows, tiny), &random);
+        }
+        if let Some(inputs) = tied.filter(|_| self.wants(context, &ties_case)) {
+            self.judged_run(subject, &Prepared::new(&ties_case, dims, &inputs));
+        }
+    }
+
+    /// One run of rows in several styles, with terms made loud. Data on which the formula turns out
+    /// to have no bound is drawn again.
+    fn mixed_run(
+        &mut self,
+        subject: &mut dyn Subject,
+        (program, dims, layout, tied): (&Program, &Dims, &Layout, Option<&Inputs>),
+        (case, rows, tiny): (&CaseName, &[Place], f64),
+        random: &SplitMix64,
+    ) {
+        let styles = styles_of(rows, layout.rows, &self.styles);
+        for draw in 1..=DRAWS {
+            let label = if draw == 1 { "rows".to_owned() } else { format!("rows {draw}") };
+            let mut inputs = fill::build(layout, &styles, tiny, &mut random.fork(&label));
+            let mut raised = Vec::new();
             let loudness = Loudness { program, target: &self.target, dims, layout };
             let terms = rows.iter().enumerate().flat_map(|(row, place)| match place {
                 Place::Terms(terms) => terms.iter().map(|term| (row, *term)).collect(),
@@ -222,30 +248,53 @@ impl Running {
             for (row, (reduction, term)) in terms {
                 let shows = |inputs| loudness.shows(subject, inputs, (reduction, term));
                 match loudness.raise(subject, &mut inputs, (row, reduction, term)) {
-                    Raised::Nothing(reason) => self.tally.note(reason),
-                    Raised::Quiet(reason) if !tied.as_ref().is_some_and(shows) => {
-                        self.tally.unproven(&case, reason);
-                    }
-                    Raised::Loud | Raised::Quiet(_) => {}
+                    Raised::Quiet(_) if tied.is_some_and(shows) => {}
+                    other => raised.push(other),
                 }
             }
-            self.judged_run(subject, &Prepared::new(&case, dims, &inputs));
-        }
-        if let Some(inputs) = tied.filter(|_| self.wants(context, &ties_case)) {
-            self.judged_run(subject, &Prepared::new(&ties_case, dims, &inputs));
+            let prepared = Prepared::new(case, dims, &inputs);
+            let bounds = self.bounds(subject, &prepared);
+            if matches!(bounds, Some(Err(_))) && draw < DRAWS {
+                continue;
+            }
+            for raised in raised {
+                match raised {
+                    Raised::Nothing(reason) => self.tally.note(reason),
+                    Raised::Quiet(reason) => self.tally.unproven(case, reason),
+                    Raised::Loud => {}
+                }
+            }
+            return self.run_within(subject, &prepared, bounds);
         }
     }
 
     pub(super) fn judged_run(&mut self, subject: &mut dyn Subject, prepared: &Prepared<'_>) {
+        let bounds = self.bounds(subject, prepared);
+        self.run_within(subject, prepared, bounds);
+    }
+
+    /// What the formula allows on a run's inputs, or why it has no bound there.
+    fn bounds(&self, subject: &dyn Subject, prepared: &Prepared<'_>) -> Option<Bounds> {
         let evaluation = Evaluation::new(prepared.dims, prepared.inputs, &self.target.arithmetic);
-        let Some(bounded) = subject.reference(&evaluation) else { return };
-        let bounded = match bounded {
-            Ok(bounded) => bounded,
-            Err(error) => return self.tally.unproven(prepared.case, format!("fixture: {error}")),
+        let bounded = subject.reference(&evaluation)?.map_err(|error| format!("fixture: {error}"));
+        Some(bounded.and_then(|bounded| {
+            let problem = meaningless(&bounded).filter(|_| !prepared.is_sweep);
+            problem.map_or(Ok(bounded), Err)
+        }))
+    }
+
+    fn run_within(
+        &mut self,
+        subject: &mut dyn Subject,
+        prepared: &Prepared<'_>,
+        bounds: Option<Bounds>,
+    ) {
+        let bounded = match bounds {
+            None => return,
+            Some(Ok(bounded)) => bounded,
+            Some(Err(problem)) => return self.tally.unproven(prepared.case, problem),
         };
-        if let Some(problem) = meaningless(&bounded).filter(|_| !prepared.is_sweep) {
-            return self.tally.unproven(prepared.case, problem);
-        }
+        let evaluation = Evaluation::new(prepared.dims, prepared.inputs, &self.target.arithmetic);
         let result = match run(subject, prepared.dims, prepared.inputs) {
             Ok(result) => result,
             Err(error) => return self.run_error(prepared.case, &error),

@@ -149,9 +149,11 @@ impl Shaping<'_> {
     /// Zeros what other sums weigh with these exponentials, except where all of them are exactly 1:
     /// the small ones are rounded, and their errors would hide what this sum loses.
     fn clear_weighted(&self, inputs: &mut Inputs, whole: &BTreeMap<i64, bool>) {
-        let sums = self.layout.reductions.iter().filter(|other| {
-            other.is_steered() && other.operation == ReduceOperation::Sum
-        });
+        let sums = self
+            .layout
+            .reductions
+            .iter()
+            .filter(|other| other.is_steered() && other.operation == ReduceOperation::Sum);
         for other in sums {
             let Some(steering) = other.steering.as_ref() else { continue };
             let weighs = steering
