@@ -64,7 +64,10 @@ impl Memory {
             // SAFETY: the device range was checked to lie in this live allocation; the host
             // range is the slice, which the call has read when it returns.
             unsafe { (f.memory_to_device)(self.address + offset, from, bytes.len()) }
-        })
+        })?;
+        // A copy from pageable memory may return before its last part has reached the device, and a
+        // non-blocking stream does not wait for it (CUDA Driver API, "API synchronization behavior").
+        self.context.synchronize()
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
