@@ -66,7 +66,7 @@ impl Memory {
             unsafe { (f.memory_to_device)(self.address + offset, from, bytes.len()) }
         })?;
         // A copy from pageable memory may return before its last part has reached the device, and a
-        // non-blocking stream does not wait for it (CUDA Driver API, "API synchronization behavior").
+        // non-blocking stream does not wait for it (CUDA Driver API, API synchronization behavior).
         self.context.synchronize()
     }
 
