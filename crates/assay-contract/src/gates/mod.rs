@@ -127,7 +127,7 @@ impl<'a> GateContext<'a> {
         self.effort == Effort::FirstFailure && tally.failed()
     }
 
-    /// True if a gate may draw its inputs again, as cases of their own, where chance was against it.
+    /// True if a gate may draw its inputs again, as cases of their own, where chance hid a fault.
     pub fn draws_again(&self) -> bool {
         !matches!(self.filter, Filter::Holding(_)) && self.listing.is_none()
     }

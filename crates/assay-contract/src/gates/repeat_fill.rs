@@ -375,7 +375,9 @@ mod tests {
         let mut random = SplitMix64::new(1);
         let values = lines(Format::F32, &[8, 3], 0, (0, &mut random));
         let column: Vec<f64> = (0..8).map(|row| values[row * 3]).collect();
-        assert_eq!(column, one_line(Format::F32, Pattern::Halves, 8, &mut random));
+        assert_eq!((column[0], column[4]), (2f64.powi(100), -(2f64.powi(100))));
+        let quiet = column.iter().filter(|value| (0.0..=1.0).contains(*value));
+        assert_eq!(quiet.count(), 6);
     }
 
     #[test]
