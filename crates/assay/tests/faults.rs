@@ -158,7 +158,7 @@ fn the_tables_show_what_caught_each_fault_and_every_problem() {
     let shown = text(&check(&folder, &["--matrix", "matrix.md"]));
     for line in [
         "WRONG GATE bad_gate (other in square_plus)",
-        "gate repeat must catch it, and only shapes did",
+        "gate repeat must catch it, and only non-finite, shapes did",
         "SURVIVED bad_fused (other in square_plus)",
         "bytes of `y` differ at n=1000, within every bound and rule",
         "CLOSE square_plus: bad_near",
@@ -168,7 +168,7 @@ fn the_tables_show_what_caught_each_fault_and_every_problem() {
         assert!(shown.contains(line), "`{line}` is missing:\n{shown}");
     }
     let matrix = fs::read_to_string(folder.join("matrix.md")).expect("it was written");
-    let line = "| `good_minus`: made for this test | other | pass | pass | **Red** | n/a |  |";
+    let line = "| `good_minus`: made for this test | other | red | pass | **Red** | n/a |  |";
     assert!(matrix.contains(line), "{matrix}");
 }
 
