@@ -51,6 +51,44 @@ pub trait Subject {
     }
 }
 
+/// What a subject that wraps another one answers as that one does: everything but its runs.
+macro_rules! answers_as {
+    ($inner:ident) => {
+        fn spec(&self) -> &$crate::spec::Spec {
+            self.$inner.spec()
+        }
+
+        fn obeys_schedules(&self) -> bool {
+            self.$inner.obeys_schedules()
+        }
+
+        fn prepare(
+            &self,
+            gate: assay_record::Gate,
+            dims: &assay_reference::Dims,
+            seed: u64,
+        ) -> Option<assay_reference::Inputs> {
+            self.$inner.prepare(gate, dims, seed)
+        }
+
+        fn reference(
+            &self,
+            evaluation: &assay_reference::Evaluation<'_>,
+        ) -> Option<$crate::subject::Evaluated<assay_reference::Bounded>> {
+            self.$inner.reference(evaluation)
+        }
+
+        fn simulate(
+            &self,
+            evaluation: &assay_reference::Evaluation<'_>,
+            replay: &assay_reference::Replay,
+        ) -> Option<$crate::subject::Evaluated<Vec<f64>>> {
+            self.$inner.simulate(evaluation, replay)
+        }
+    };
+}
+pub(crate) use answers_as;
+
 /// One value per output tensor, or why there is none.
 pub type Evaluated<T> = Result<BTreeMap<String, T>, EvaluationError>;
 

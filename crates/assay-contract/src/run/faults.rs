@@ -14,7 +14,6 @@ use assay_record::{
     CaseName, Discrimination, ExitCode, FaultResult, FaultVerdict, Gate, GateResult, KernelResult,
     Number, Outcome,
 };
-use assay_reference::{Bounded, Dims, Evaluation, Inputs, Replay};
 
 use super::assemble::assemble;
 use super::select::gates_of;
@@ -25,8 +24,7 @@ use crate::bind::DeviceSubject;
 use crate::fault::{BuiltFault, Fault};
 use crate::gates::{Effort, Filter, GateContext, check};
 use crate::kernel::Kernel;
-use crate::spec::Spec;
-use crate::subject::{Evaluated, RunError, RunRequest, RunResult, Subject};
+use crate::subject::{RunError, RunRequest, RunResult, Subject, answers_as};
 
 /// The gates that a fault goes through: none, where the one that should catch it was not asked for.
 pub fn fault_gates(fault: &Fault, options: &CheckOptions) -> Vec<Gate> {
@@ -300,9 +298,7 @@ impl Pair<'_> {
 }
 
 impl Subject for Pair<'_> {
-    fn spec(&self) -> &Spec {
-        self.subject.spec()
-    }
+    answers_as!(subject);
 
     fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
         let result = self.subject.run(request);
@@ -313,25 +309,5 @@ impl Subject for Pair<'_> {
             }
         }
         result
-    }
-
-    fn obeys_schedules(&self) -> bool {
-        self.subject.obeys_schedules()
-    }
-
-    fn prepare(&self, gate: Gate, dims: &Dims, seed: u64) -> Option<Inputs> {
-        self.subject.prepare(gate, dims, seed)
-    }
-
-    fn reference(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
-        self.subject.reference(evaluation)
-    }
-
-    fn simulate(
-        &self,
-        evaluation: &Evaluation<'_>,
-        replay: &Replay,
-    ) -> Option<Evaluated<Vec<f64>>> {
-        self.subject.simulate(evaluation, replay)
     }
 }

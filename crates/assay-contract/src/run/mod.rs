@@ -206,11 +206,9 @@ pub fn replay(
     device: &mut dyn Device,
     progress: &dyn Progress,
 ) -> Result<KernelOutcome, RunError> {
-    let kernel = kernels.iter().find(|kernel| kernel.spec().name == case.kernel);
-    let kernel = kernel
-        .ok_or_else(|| RunError::request(format!("no kernel is called `{}`", case.kernel)))?;
+    let kernel = repro::find(case, kernels)?;
     let (filter, effort) = (Filter::Exactly(case), Effort::default());
-    let unit = Unit { index: 0, kernel: *kernel, gate: case.gate, filter, effort };
+    let unit = Unit { index: 0, kernel, gate: case.gate, filter, effort };
     let result = unit.run(device, (kernels, case.seed, progress));
     Ok(assemble(kernel.spec(), vec![result]))
 }

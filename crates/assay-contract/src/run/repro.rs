@@ -52,7 +52,11 @@ pub fn replay_given(
     Ok(assemble(kernel.spec(), vec![unit]))
 }
 
-fn find<'k>(case: &CaseName, kernels: &[&'k dyn Kernel]) -> Result<&'k dyn Kernel, RunError> {
+/// The kernel that a case names.
+pub(super) fn find<'k>(
+    case: &CaseName,
+    kernels: &[&'k dyn Kernel],
+) -> Result<&'k dyn Kernel, RunError> {
     let kernel = kernels.iter().find(|kernel| kernel.spec().name == case.kernel).copied();
     kernel.ok_or_else(|| RunError::request(format!("no kernel is called `{}`", case.kernel)))
 }

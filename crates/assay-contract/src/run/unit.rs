@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use assay_device::Device;
 use assay_record::{CaseName, Gate, GateResult, Outcome};
-use assay_reference::{Bounded, Dims, Evaluation, Inputs, Replay};
 
 use super::{DeviceFactory, Progress};
 use crate::bind::DeviceSubject;
@@ -13,7 +12,7 @@ use crate::gates::{Effort, Filter, GateContext, Tally, check};
 use crate::kernel::Kernel;
 use crate::launcher::run_error;
 use crate::spec::Spec;
-use crate::subject::{Evaluated, RunError, RunRequest, RunResult, Subject};
+use crate::subject::{RunError, RunRequest, RunResult, Subject, answers_as};
 
 /// One kernel through one gate.
 #[derive(Clone, Copy)]
@@ -203,9 +202,7 @@ impl Recorder<'_> {
 }
 
 impl Subject for Recorder<'_> {
-    fn spec(&self) -> &Spec {
-        self.subject.spec()
-    }
+    answers_as!(subject);
 
     fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
         if let Some(error) = &self.lost {
@@ -221,25 +218,5 @@ impl Subject for Recorder<'_> {
         }
         let result = self.subject.run_replaced(request)?;
         Some(self.noted(result))
-    }
-
-    fn obeys_schedules(&self) -> bool {
-        self.subject.obeys_schedules()
-    }
-
-    fn prepare(&self, gate: Gate, dims: &Dims, seed: u64) -> Option<Inputs> {
-        self.subject.prepare(gate, dims, seed)
-    }
-
-    fn reference(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
-        self.subject.reference(evaluation)
-    }
-
-    fn simulate(
-        &self,
-        evaluation: &Evaluation<'_>,
-        replay: &Replay,
-    ) -> Option<Evaluated<Vec<f64>>> {
-        self.subject.simulate(evaluation, replay)
     }
 }

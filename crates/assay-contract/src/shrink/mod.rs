@@ -10,12 +10,11 @@ mod shape;
 use std::cell::RefCell;
 
 use assay_record::{CaseName, Evidence, Outcome};
-use assay_reference::{Bounded, Dims, Evaluation, Inputs, Replay};
+use assay_reference::{Dims, Inputs};
 
 use crate::gates::given::{FILL, given};
 use crate::gates::{Filter, GateContext, check};
-use crate::spec::Spec;
-use crate::subject::{Evaluated, RunError, RunRequest, RunResult, Subject};
+use crate::subject::{RunError, RunRequest, RunResult, Subject, answers_as};
 
 /// Runs that shrinking the shape may take.
 const SHAPE_STEPS: usize = 300;
@@ -73,9 +72,7 @@ struct Witness<'a> {
 }
 
 impl Subject for Witness<'_> {
-    fn spec(&self) -> &Spec {
-        self.subject.spec()
-    }
+    answers_as!(subject);
 
     fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
         *self.seen.borrow_mut() = Some((request.dims.clone(), request.inputs.clone()));
@@ -86,26 +83,6 @@ impl Subject for Witness<'_> {
 
     fn run_replaced(&mut self, request: &RunRequest<'_>) -> Option<Result<RunResult, RunError>> {
         self.subject.run_replaced(request)
-    }
-
-    fn obeys_schedules(&self) -> bool {
-        self.subject.obeys_schedules()
-    }
-
-    fn prepare(&self, gate: assay_record::Gate, dims: &Dims, seed: u64) -> Option<Inputs> {
-        self.subject.prepare(gate, dims, seed)
-    }
-
-    fn reference(&self, evaluation: &Evaluation<'_>) -> Option<Evaluated<Bounded>> {
-        self.subject.reference(evaluation)
-    }
-
-    fn simulate(
-        &self,
-        evaluation: &Evaluation<'_>,
-        replay: &Replay,
-    ) -> Option<Evaluated<Vec<f64>>> {
-        self.subject.simulate(evaluation, replay)
     }
 }
 
