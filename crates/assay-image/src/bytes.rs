@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::error::{ErrorKind, ImageError};
 
 /// Part of a file, which knows where in the file it lies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bytes<'a> {
     data: &'a [u8],
     base: u64,

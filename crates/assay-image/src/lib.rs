@@ -3,6 +3,7 @@
 
 mod amdgpu;
 mod bytes;
+mod elf;
 mod error;
 mod facts;
 mod read;
