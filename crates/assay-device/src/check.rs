@@ -175,6 +175,7 @@ mod tests {
             shared_per_block: 49152,
             shared_per_block_opt_in: 166_912,
             registers_per_block: 65536,
+            multiprocessor: None,
             memory_bytes: 1 << 30,
         }
     }

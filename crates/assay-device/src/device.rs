@@ -70,6 +70,24 @@ pub trait Device: Send {
     /// [`DeviceError::UnknownHandle`].
     fn kernel_facts(&mut self, module: ModuleId, symbol: &str) -> Result<KernelFacts, DeviceError>;
 
+    /// How many blocks of a kernel one multiprocessor can hold at a time, as the device counts
+    /// them; 0 where not even one fits. `None` where the device allots nothing that could limit
+    /// them.
+    ///
+    /// # Errors
+    /// [`DeviceError::KernelNotFound`], [`DeviceError::UnknownHandle`], and a device's refusal of
+    /// such a block.
+    fn occupancy(
+        &mut self,
+        module: ModuleId,
+        symbol: &str,
+        block_threads: u32,
+        dynamic_shared_bytes: u32,
+    ) -> Result<Option<u32>, DeviceError> {
+        let _ = (module, symbol, block_threads, dynamic_shared_bytes);
+        Ok(None)
+    }
+
     /// Allocates a poisoned buffer between two guards (see [`crate::buffer`]).
     ///
     /// # Errors
@@ -248,6 +266,15 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn kernel_facts(&mut self, module: ModuleId, symbol: &str) -> Result<KernelFacts, DeviceError> {
         (**self).kernel_facts(module, symbol)
+    }
+    fn occupancy(
+        &mut self,
+        module: ModuleId,
+        symbol: &str,
+        block_threads: u32,
+        dynamic_shared_bytes: u32,
+    ) -> Result<Option<u32>, DeviceError> {
+        (**self).occupancy(module, symbol, block_threads, dynamic_shared_bytes)
     }
     fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError> {
         (**self).allocate(allocation)

@@ -249,6 +249,7 @@ fn facts(options: &EmulatorOptions, config: &MachineConfig) -> DeviceFacts {
         shared_per_block: 48 << 10,
         shared_per_block_opt_in: config.shared_per_block,
         registers_per_block: config.registers_per_multiprocessor,
+        multiprocessor: None,
         memory_bytes: options.memory_bytes,
     }
 }

@@ -27,8 +27,25 @@ pub struct DeviceFacts {
     pub shared_per_block_opt_in: u32,
     /// 32-bit registers of a block.
     pub registers_per_block: u32,
+    /// What the blocks on one multiprocessor share, where a device allots it.
+    pub multiprocessor: Option<MultiprocessorFacts>,
     /// Device memory, in bytes.
     pub memory_bytes: u64,
+}
+
+/// What the blocks on one multiprocessor share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MultiprocessorFacts {
+    /// The most threads at a time.
+    pub threads: u32,
+    /// The most blocks at a time.
+    pub blocks: u32,
+    /// 32-bit registers.
+    pub registers: u32,
+    /// Shared memory, in bytes.
+    pub shared_bytes: u32,
+    /// Shared memory that the driver keeps of each block, in bytes.
+    pub reserved_shared_bytes: u32,
 }
 
 impl DeviceFacts {

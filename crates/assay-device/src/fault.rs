@@ -128,6 +128,16 @@ impl<D: Device> Device for FaultInjecting<D> {
         self.inner()?.kernel_facts(module, symbol)
     }
 
+    fn occupancy(
+        &mut self,
+        module: ModuleId,
+        symbol: &str,
+        block_threads: u32,
+        dynamic_shared_bytes: u32,
+    ) -> Result<Option<u32>, DeviceError> {
+        self.inner()?.occupancy(module, symbol, block_threads, dynamic_shared_bytes)
+    }
+
     fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError> {
         self.inner()?;
         self.allocations += 1;

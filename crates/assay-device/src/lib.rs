@@ -58,7 +58,7 @@ mod select;
 pub use buffer::{Allocation, GUARD_BYTES, GuardDamage, Side};
 pub use device::{Device, Image};
 pub use error::{DeviceError, FaultKind, KernelFault, Rejection};
-pub use facts::{DeviceFacts, KernelFacts};
+pub use facts::{DeviceFacts, KernelFacts, MultiprocessorFacts};
 pub use handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
 pub use launch::{Argument, DEFAULT_INSTRUCTION_BUDGET, Launch, LaunchReport, Schedule};
 pub use select::{Discovery, discover, open};

@@ -167,3 +167,38 @@ fn perturbation_overlaps_the_next_launch_gpu() {
         "the launch ({launch_ns} ns) waited for the perturbation ({perturbation_ns} ns)"
     );
 }
+
+const TILES: &str = "\
+.version 7.0
+.target sm_80
+.address_size 64
+.shared .align 4 .b8 tile[5000];
+.visible .entry tiles(.param .u64 out)
+.maxntid 256, 1, 1
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, tile;
+    st.volatile.shared.u32 [%r1+4996], %r1;
+    ld.volatile.shared.u32 %r2, [%r1+4996];
+    cvta.to.global.u64 %rd2, %rd1;
+    st.global.u32 [%rd2], %r2;
+    ret;
+}
+";
+
+#[test]
+fn what_a_kernel_declares_is_told_without_what_the_driver_keeps_for_itself_gpu() {
+    let test = "what_a_kernel_declares_is_told_without_what_the_driver_keeps_for_itself_gpu";
+    let Some(mut device) = gpu(test) else { return };
+    let module = device.load(&Image::ptx("tiles.ptx", TILES)).expect("loads");
+    let facts = device.kernel_facts(module, "tiles").expect("it is there");
+    assert_eq!((facts.static_shared, facts.max_threads), (5000, 256), "{facts:?}");
+    let shared = device.facts().multiprocessor.expect("a GPU's multiprocessor allots");
+    let each = (5000 + 40_000 + shared.reserved_shared_bytes).next_multiple_of(128);
+    let blocks = device.occupancy(module, "tiles", 32, 40_000).expect("it tells");
+    assert_eq!(blocks, Some(shared.shared_bytes / each), "{shared:?}");
+    let threads = device.occupancy(module, "tiles", 256, 0).expect("it tells");
+    assert_eq!(threads, Some((shared.threads / 256).min(shared.blocks)), "{shared:?}");
+}

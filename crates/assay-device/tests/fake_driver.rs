@@ -141,6 +141,19 @@ fn the_facts_are_the_drivers() {
     assert_eq!(facts.max_grid, [0x7fff_ffff, 65535, 65535]);
     assert_eq!((facts.shared_per_block_opt_in, facts.memory_bytes), (232_448, 1 << 30));
     assert_eq!(facts.architecture_number(), Some(90));
+    let shared = facts.multiprocessor.expect("a GPU's multiprocessor allots");
+    assert_eq!((shared.threads, shared.blocks, shared.registers), (2048, 32, 65536));
+    assert_eq!((shared.shared_bytes, shared.reserved_shared_bytes), (233_472, 1024));
+}
+
+#[test]
+fn the_occupancy_is_the_drivers() {
+    let Some((mut device, module, _)) = ready("occupancy", &[]) else { return };
+    let mut blocks = |threads, bytes| device.occupancy(module, "store", threads, bytes);
+    assert_eq!(blocks(256, 0), Ok(Some(8)));
+    assert_eq!(blocks(256, 60_000), Ok(Some(3)));
+    assert!(blocks(4096, 0).is_err(), "the driver refuses such a block");
+    assert!(device.occupancy(module, "stroe", 32, 0).is_err());
 }
 
 #[test]

@@ -30,6 +30,7 @@ impl Idle {
             shared_per_block: 0,
             shared_per_block_opt_in: 0,
             registers_per_block: 0,
+            multiprocessor: None,
             memory_bytes: 0,
         };
         Idle { facts, buffers: HashMap::new() }

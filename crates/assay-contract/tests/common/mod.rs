@@ -30,6 +30,7 @@ impl NoDevice {
             shared_per_block: 49_152,
             shared_per_block_opt_in: 49_152,
             registers_per_block: 65_536,
+            multiprocessor: None,
             memory_bytes: 1 << 30,
         }))
     }

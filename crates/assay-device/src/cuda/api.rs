@@ -43,9 +43,14 @@ pub(super) mod device_attribute {
     pub(crate) const WARP_SIZE: i32 = 10;
     pub(crate) const MAX_REGISTERS_PER_BLOCK: i32 = 12;
     pub(crate) const MULTIPROCESSORS: i32 = 16;
+    pub(crate) const THREADS_PER_MULTIPROCESSOR: i32 = 39;
     pub(crate) const COMPUTE_MAJOR: i32 = 75;
     pub(crate) const COMPUTE_MINOR: i32 = 76;
+    pub(crate) const SHARED_PER_MULTIPROCESSOR: i32 = 81;
+    pub(crate) const REGISTERS_PER_MULTIPROCESSOR: i32 = 82;
     pub(crate) const MAX_SHARED_OPT_IN: i32 = 97;
+    pub(crate) const BLOCKS_PER_MULTIPROCESSOR: i32 = 106;
+    pub(crate) const RESERVED_SHARED_PER_BLOCK: i32 = 111;
 }
 
 /// `CUfunction_attribute` numbers.
@@ -147,6 +152,7 @@ functions! {
         module_function = "cuModuleGetFunction"(*mut Opaque, Opaque, *const c_char);
         function_get = "cuFuncGetAttribute"(*mut i32, i32, Opaque);
         function_set = "cuFuncSetAttribute"(Opaque, i32, i32);
+        occupancy = "cuOccupancyMaxActiveBlocksPerMultiprocessor"(*mut i32, Opaque, i32, usize);
         memory_allocate = "cuMemAlloc_v2"(*mut u64, usize);
         memory_free = "cuMemFree_v2"(u64);
         memory_info = "cuMemGetInfo_v2"(*mut usize, *mut usize);

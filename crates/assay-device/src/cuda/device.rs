@@ -228,6 +228,19 @@ impl Device for CudaDevice {
         Ok(self.kernel(module, symbol)?.facts().clone())
     }
 
+    fn occupancy(
+        &mut self,
+        module: ModuleId,
+        symbol: &str,
+        block_threads: u32,
+        dynamic_shared_bytes: u32,
+    ) -> Result<Option<u32>, DeviceError> {
+        self.alive()?;
+        let kernel = self.kernel(module, symbol)?;
+        let told = kernel.occupancy(block_threads, dynamic_shared_bytes);
+        self.note(told).map(Some)
+    }
+
     fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError> {
         self.idle()?;
         let buffer = Buffer::allocate(&self.context, allocation);

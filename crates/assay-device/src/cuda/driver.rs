@@ -8,7 +8,7 @@ use libloading::Library;
 use super::api::{Code, Functions, device_attribute as attribute};
 use super::status;
 use crate::error::DeviceError;
-use crate::facts::DeviceFacts;
+use crate::facts::{DeviceFacts, MultiprocessorFacts};
 
 /// The oldest CUDA version a driver may serve, as `cuDriverGetVersion` counts: 12.0.
 pub const OLDEST_VERSION: i32 = 12_000;
@@ -117,6 +117,13 @@ impl Driver {
             shared_per_block: ask(attribute::MAX_SHARED_PER_BLOCK)?,
             shared_per_block_opt_in: ask(attribute::MAX_SHARED_OPT_IN)?,
             registers_per_block: ask(attribute::MAX_REGISTERS_PER_BLOCK)?,
+            multiprocessor: Some(MultiprocessorFacts {
+                threads: ask(attribute::THREADS_PER_MULTIPROCESSOR)?,
+                blocks: ask(attribute::BLOCKS_PER_MULTIPROCESSOR)?,
+                registers: ask(attribute::REGISTERS_PER_MULTIPROCESSOR)?,
+                shared_bytes: ask(attribute::SHARED_PER_MULTIPROCESSOR)?,
+                reserved_shared_bytes: ask(attribute::RESERVED_SHARED_PER_BLOCK)?,
+            }),
             memory_bytes: self.memory(device)?,
         })
     }

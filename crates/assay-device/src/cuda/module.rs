@@ -208,6 +208,22 @@ impl Kernel {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
+    /// How many blocks of that many threads and bytes one multiprocessor can hold.
+    pub(super) fn occupancy(
+        &self,
+        block_threads: u32,
+        dynamic_shared_bytes: u32,
+    ) -> Result<u32, DeviceError> {
+        self.opt_in_to_shared(dynamic_shared_bytes)?;
+        let (threads, bytes) = (block_threads as i32, dynamic_shared_bytes as usize);
+        let mut blocks = 0;
+        self.module.context.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", |f| {
+            // SAFETY: the kernel's module lives and the pointer is to a live i32.
+            unsafe { (f.occupancy)(&raw mut blocks, self.handle, threads, bytes) }
+        })?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+
     fn set_attribute(&self, number: i32, value: u32) -> Result<(), DeviceError> {
         // SAFETY: the kernel's module lives; the driver checks number and value.
         self.module.context.call("cuFuncSetAttribute", |f| unsafe {
@@ -279,12 +295,18 @@ impl Kernel {
         })
     }
 
+    /// Opts in to shared memory beyond what a block may have unasked.
+    fn opt_in_to_shared(&self, dynamic_bytes: u32) -> Result<(), DeviceError> {
+        const PORTABLE_SHARED: u32 = 48 * 1024;
+        if self.facts.static_shared.saturating_add(dynamic_bytes) > PORTABLE_SHARED {
+            self.set_attribute(function_attribute::MAX_DYNAMIC_SHARED, dynamic_bytes)?;
+        }
+        Ok(())
+    }
+
     /// Opts in to what goes beyond the portable limits.
     fn prepare(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        const PORTABLE_SHARED: u32 = 48 * 1024;
-        if self.facts.static_shared.saturating_add(launch.shared_bytes) > PORTABLE_SHARED {
-            self.set_attribute(function_attribute::MAX_DYNAMIC_SHARED, launch.shared_bytes)?;
-        }
+        self.opt_in_to_shared(launch.shared_bytes)?;
         if launch.cluster.iter().product::<u32>() > PORTABLE_CLUSTER {
             self.set_attribute(function_attribute::NON_PORTABLE_CLUSTER, 1)?;
         }

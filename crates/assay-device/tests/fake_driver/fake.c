@@ -86,9 +86,14 @@ Code cuDeviceGetAttribute(int *value, int attribute, int device) {
   case 10: *value = 32; return 0;
   case 12: *value = 65536; return 0;
   case 16: *value = 4; return 0;
+  case 39: *value = 2048; return 0;
   case 75: *value = 9; return 0;
   case 76: *value = 0; return 0;
+  case 81: *value = 233472; return 0;
+  case 82: *value = 65536; return 0;
   case 97: *value = 232448; return 0;
+  case 106: *value = 32; return 0;
+  case 111: *value = 1024; return 0;
   default: return 1;
   }
 }
@@ -128,6 +133,15 @@ Code cuFuncGetAttribute(int *value, int attribute, Handle function) {
 }
 Code cuFuncSetAttribute(Handle function, int attribute, int value) {
   (void)function; (void)attribute; (void)value;
+  return 0;
+}
+Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Handle function, int threads,
+                                                 size_t shared) {
+  (void)function;
+  if (threads < 1 || threads > 1024) return 1;
+  int fit = 2048 / threads;
+  int held = (int)(233472 / (shared + 1024));
+  *blocks = fit < held ? fit : held;
   return 0;
 }
 #ifndef NO_PARAMETERS
