@@ -14,7 +14,7 @@ usage: cargo xtask <command>
 
   ci                     install what the tests need, then run every check there is
   tidy                   check the rules of the code and the invariants of ARCHITECTURE.md
-  toolchain [--triton | --all]
+  toolchain [--triton | --records | --all]
                          install the pinned compilers into .toolchain/
   kernels [--check]      regenerate the suite's PTX, or report where it differs
   faults [--only TEXT]   build the suite's kernels that are broken on purpose";

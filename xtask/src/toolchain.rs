@@ -41,6 +41,55 @@ pub(crate) const CUDA: Toolchain = Toolchain {
     download_megabytes: 104,
 };
 
+/// The later releases of nvcc that kernels are recorded for; each bumps only what it must.
+const CUDA_13_2: Toolchain = Toolchain {
+    folder: "cuda-13.2.86",
+    packages: &[
+        "nvidia-cuda-nvcc==13.2.86",
+        "nvidia-nvvm==13.2.86",
+        "nvidia-cuda-crt==13.2.86",
+        "nvidia-cuda-runtime==13.2.86",
+        "nvidia-cuda-cccl==13.2.86",
+    ],
+    download_megabytes: 115,
+};
+
+/// nvcc 13.3.
+const CUDA_13_3: Toolchain = Toolchain {
+    folder: "cuda-13.3.73",
+    packages: &[
+        "nvidia-cuda-nvcc==13.3.73",
+        "nvidia-nvvm==13.3.73",
+        "nvidia-cuda-crt==13.3.73",
+        "nvidia-cuda-runtime==13.3.29",
+        "nvidia-cuda-cccl==13.3.3.3.1",
+    ],
+    download_megabytes: 121,
+};
+
+/// nvcc 13.5.
+const CUDA_13_5: Toolchain = Toolchain {
+    folder: "cuda-13.5.37",
+    packages: &[
+        "nvidia-cuda-nvcc==13.5.37",
+        "nvidia-nvvm==13.5.37",
+        "nvidia-cuda-crt==13.5.37",
+        "nvidia-cuda-runtime==13.5.37",
+        "nvidia-cuda-cccl==13.3.5.0.6",
+    ],
+    download_megabytes: 129,
+};
+
+/// Every release of nvcc that kernels are recorded for, oldest first.
+const CUDA_RELEASES: [Toolchain; 4] = [CUDA, CUDA_13_2, CUDA_13_3, CUDA_13_5];
+
+/// NVIDIA's own reader of images, which reads those of older releases too.
+const CUOBJDUMP: Toolchain = Toolchain {
+    folder: "cuobjdump-13.5.37",
+    packages: &["nvidia-cuda-cuobjdump==13.5.37"],
+    download_megabytes: 1,
+};
+
 /// Triton, which compiles ahead of time with neither a GPU nor torch.
 pub(crate) const TRITON: Toolchain =
     Toolchain { folder: "triton-3.6.0", packages: &["triton==3.6.0"], download_megabytes: 188 };
@@ -77,14 +126,39 @@ pub(crate) fn nvcc() -> Option<PathBuf> {
     CUDA.is_complete(&folder).then(|| folder.join("nvidia/cu13/bin/nvcc"))
 }
 
-/// `cargo xtask toolchain [--triton]`.
+/// The CUDA compilers that are installed, oldest first, each with its release.
+#[expect(dead_code, reason = "the records come next")]
+pub(crate) fn nvccs() -> Vec<(&'static str, PathBuf)> {
+    let root = toolchains();
+    let installed = CUDA_RELEASES.iter().filter(|toolchain| {
+        let folder = toolchain.path_in(&root);
+        toolchain.is_complete(&folder)
+    });
+    installed
+        .map(|toolchain| {
+            let nvcc = toolchain.path_in(&root).join("nvidia/cu13/bin/nvcc");
+            (toolchain.folder.trim_start_matches("cuda-"), nvcc)
+        })
+        .collect()
+}
+
+/// `cuobjdump`, where it is installed.
+#[cfg(test)]
+#[expect(dead_code, reason = "the records come next")]
+pub(crate) fn cuobjdump() -> Option<PathBuf> {
+    let folder = CUOBJDUMP.path_in(&toolchains());
+    CUOBJDUMP.is_complete(&folder).then(|| folder.join("nvidia/cu13/bin/cuobjdump"))
+}
+
+/// `cargo xtask toolchain [--triton | --records | --all]`.
 pub(crate) fn command(arguments: &[String]) -> ExitCode {
     let wanted: &[Toolchain] = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => &[CUDA],
+        [] => &[CUDA, CUOBJDUMP],
         ["--triton"] => &[TRITON],
-        ["--all"] => &[CUDA, TRITON],
+        ["--records"] => &CUDA_RELEASES,
+        ["--all"] => &[CUDA, CUOBJDUMP, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5],
         _ => {
-            eprintln!("usage: cargo xtask toolchain [--triton | --all]");
+            eprintln!("usage: cargo xtask toolchain [--triton | --records | --all]");
             return ExitCode::from(EXIT_REQUEST);
         }
     };
