@@ -14,3 +14,10 @@ pub struct Launch {
     /// Dynamic shared memory of a block, in bytes.
     pub dynamic_shared_bytes: u64,
 }
+
+impl Launch {
+    /// Threads of a block; the largest number if there are more.
+    pub fn threads(&self) -> u64 {
+        self.block.iter().fold(1, |threads: u64, axis| threads.saturating_mul(*axis))
+    }
+}
