@@ -29,9 +29,13 @@ __device__ inline float negative_infinity() { return __int_as_float(0xff800000);
 // NaN if either side is NaN; fmaxf would drop it.
 __device__ inline float max_nan(float a, float b) {
     if constexpr (fault("fmax_for_max")) return fmaxf(a, b);
+#ifdef __HIP__
+    return max_or_nan(a, b);
+#else
     float result;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
     return result;
+#endif
 }
 
 __device__ inline unsigned lane_index() { return threadIdx.x % kWarp; }
