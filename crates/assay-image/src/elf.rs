@@ -16,6 +16,8 @@ const SYMBOL_BYTES: u64 = 24;
 
 /// `sh_type` of a symbol table.
 const SYMBOL_TABLE: u32 = 2;
+/// `sh_type` of the symbol table that is loaded, which a stripped file still has.
+const DYNAMIC_SYMBOL_TABLE: u32 = 11;
 /// `sh_type` of a section of notes.
 pub(crate) const NOTES: u32 = 7;
 /// `sh_type` of a section without bytes in the file.
@@ -43,6 +45,8 @@ pub(crate) struct Header {
 pub(crate) struct Section<'a> {
     pub(crate) name: &'a str,
     pub(crate) kind: u32,
+    /// Where it lies in memory; 0 in a file that is not linked.
+    pub(crate) address: u64,
     pub(crate) offset: u64,
     pub(crate) size: u64,
     pub(crate) link: u32,
@@ -102,7 +106,16 @@ impl<'a> Elf<'a> {
 
     /// The symbols of the first `.symtab`; none where there is no such section.
     pub(crate) fn symbols(&self) -> Result<Symbols<'a>, ImageError> {
-        let found = self.sections.iter().find(|section| section.kind == SYMBOL_TABLE);
+        self.table(SYMBOL_TABLE)
+    }
+
+    /// The symbols of the first `.dynsym`; none where there is no such section.
+    pub(crate) fn dynamic_symbols(&self) -> Result<Symbols<'a>, ImageError> {
+        self.table(DYNAMIC_SYMBOL_TABLE)
+    }
+
+    fn table(&self, kind: u32) -> Result<Symbols<'a>, ImageError> {
+        let found = self.sections.iter().find(|section| section.kind == kind);
         let Some(table) = found else { return Ok(Symbols::default()) };
         let names = self.sections.get(table.link as usize).ok_or_else(|| {
             let detail = format!("names section {} of {}", table.link, self.sections.len());
@@ -254,6 +267,7 @@ fn read_section<'a>(header: Bytes<'a>, names: Bytes<'a>) -> Result<Section<'a>, 
     Ok(Section {
         name: names.c_string(name.into(), LONGEST_NAME, "sh_name")?,
         kind: header.u32(4, "sh_type")?,
+        address: header.u64(16, "sh_addr")?,
         offset: header.u64(24, "sh_offset")?,
         size: header.u64(32, "sh_size")?,
         link: header.u32(40, "sh_link")?,

@@ -107,6 +107,9 @@ pub struct HipKernel {
     pub scratch_bytes: u32,
     /// The most work-items of a work-group.
     pub max_workgroup: u32,
+    /// The work-group that the kernel requires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_workgroup: Option<[u32; 3]>,
     /// Lanes of a wave: 32 or 64.
     pub wave_size: u32,
     /// Vector registers spilled.
@@ -115,8 +118,14 @@ pub struct HipKernel {
     pub sgpr_spills: u32,
     /// True if a work-group runs on a pair of compute units (`.workgroup_processor_mode`).
     pub workgroup_processor_mode: bool,
-    /// Bytes of the kernel's arguments.
+    /// True if a lane may need more scratch than `scratch_bytes`, as where it calls itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dynamic_stack: bool,
+    /// Bytes of the kernel's arguments, those that the system adds included.
     pub parameter_bytes: u32,
+    /// Each argument that a launch passes, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<Parameter>,
 }
 
 /// PTX found in a container.
