@@ -80,14 +80,19 @@ impl Chip {
         }
     }
 
-    /// The keys of numbers for which no primary source was read.
-    pub fn unconfirmed(&self) -> Vec<&'static str> {
-        let all = match self {
+    /// Key, source and whether it is unconfirmed, of every number.
+    pub fn origins(&self) -> Vec<(&'static str, &str, bool)> {
+        match self {
             Chip::Cuda(chip) => chip.origins(),
             Chip::Hip(chip) => chip.origins(),
             Chip::Metal(chip) => chip.origins(),
-        };
-        all.into_iter().filter(|(_, _, unconfirmed)| *unconfirmed).map(|(key, ..)| key).collect()
+        }
+    }
+
+    /// The keys of numbers for which no primary source was read.
+    pub fn unconfirmed(&self) -> Vec<&'static str> {
+        let all = self.origins().into_iter();
+        all.filter(|(_, _, unconfirmed)| *unconfirmed).map(|(key, ..)| key).collect()
     }
 }
 

@@ -7,7 +7,7 @@ mod fit;
 mod hip;
 mod launch;
 mod metal;
-mod metal_record;
+mod metal_records;
 mod occupancy;
 mod records;
 mod rule;
@@ -18,7 +18,10 @@ pub use fit::{Fit, Need, Problem, Verdict};
 pub use hip::fit_hip;
 pub use launch::Launch;
 pub use metal::fit_metal;
-pub use metal_record::{MaxThreads, MetalRecord};
+pub use metal_records::{
+    Exemption, MaxThreads, MetalCompile, MetalPipeline, MetalRecord, MetalRecords,
+    MetalRecordsError,
+};
 pub use occupancy::{Occupancy, Place, Resource};
 pub use records::{
     COMMAND as RECORDS_COMMAND, Change, Chosen, Difference, Digest, FieldChange, FileName, NoSet,

@@ -88,6 +88,46 @@ pub(crate) struct Words {
 }
 
 impl Rule {
+    /// Every rule, in the order in which `docs/limits.md` explains them.
+    pub const ALL: [Rule; 36] = [
+        Rule::Empty,
+        Rule::GridX,
+        Rule::GridY,
+        Rule::GridZ,
+        Rule::GridItems,
+        Rule::BlockX,
+        Rule::BlockY,
+        Rule::BlockZ,
+        Rule::BlockThreads,
+        Rule::LaunchBounds,
+        Rule::RequiredX,
+        Rule::RequiredY,
+        Rule::RequiredZ,
+        Rule::RegistersPerThread,
+        Rule::RegistersPerBlock,
+        Rule::StaticShared,
+        Rule::Shared,
+        Rule::Barriers,
+        Rule::Parameters,
+        Rule::Stack,
+        Rule::NoClusters,
+        Rule::ClusterBlocks,
+        Rule::ClusterRequired,
+        Rule::ClusterDivides,
+        Rule::WaveSize,
+        Rule::VectorRegisters,
+        Rule::VectorRegistersPerSimd,
+        Rule::WavesPerSimd,
+        Rule::ScalarRegisters,
+        Rule::Lds,
+        Rule::PipelineThreads,
+        Rule::ReservedThreads,
+        Rule::TensorThreads,
+        Rule::ThreadgroupBytes,
+        Rule::ThreadgroupAlignment,
+        Rule::ExecutionWidth,
+    ];
+
     /// The rule's name in JSON: `registers-per-block`.
     pub fn name(self) -> String {
         let mut name = String::new();

@@ -18,11 +18,11 @@ pub enum ChipError {
         message: String,
     },
     /// A key of a table is missing, unknown or wrong.
-    #[error("{file}: [{table}] `{key}` {wrong}")]
+    #[error("{file}:{} `{key}` {wrong}", in_table(table))]
     Key {
         /// The file's name.
         file: String,
-        /// The table: `cuda.sm_90`.
+        /// The table: `cuda.sm_90`; empty for the file's own keys.
         table: String,
         /// The key in it.
         key: String,
@@ -35,6 +35,10 @@ pub enum ChipError {
         /// The name.
         chip: String,
     },
+}
+
+fn in_table(table: &str) -> String {
+    if table.is_empty() { String::new() } else { format!(" [{table}]") }
 }
 
 /// Reads a whole file.
@@ -130,7 +134,8 @@ impl Reader<'_> {
         read: impl Fn(&Toml) -> Option<T>,
     ) -> Result<Option<Sourced<T>>, ChipError> {
         let Some(entry) = self.table.remove(key) else { return Ok(None) };
-        let form = format!("must be {{ value = {shape}, source = \"NAME\" }}");
+        let form =
+            format!("must be {{ value = {shape}, source = \"NAME\" }}, of whole numbers from 1 up");
         let Toml::Table(mut entry) = entry else { return Err(self.error(key, &form)) };
         let value = entry.remove("value").and_then(|value| read(&value));
         let value = value.ok_or_else(|| self.error(key, &form))?;
