@@ -46,7 +46,7 @@ pub(crate) fn command(arguments: &[String]) -> ExitCode {
 fn toolchains() -> Counts {
     let mut counts = Counts::default();
     let Ok(this) = std::env::current_exe() else { return skip("toolchain", "xtask is not found") };
-    for arguments in [&["toolchain"][..], &["toolchain", "--triton"]] {
+    for arguments in [&["toolchain"][..], &["toolchain", "--triton"], &["toolchain", "--hip"]] {
         let mut command = Command::new(&this);
         let unavailable = i32::from(EXIT_UNAVAILABLE);
         counts.add(match run(command.args(arguments)) {

@@ -3,6 +3,7 @@
 
 mod ci;
 mod faults;
+mod hip;
 mod kernels;
 mod tidy;
 mod toolchain;
@@ -14,8 +15,8 @@ usage: cargo xtask <command>
 
   ci                     install what the tests need, then run every check there is
   tidy                   check the rules of the code and the invariants of ARCHITECTURE.md
-  toolchain [--triton | --records | --all]
-                         install the pinned compilers into .toolchain/
+  toolchain [--triton | --records | --hip | --all]
+                         install the pinned compilers into .toolchain/, clang from the packages
   kernels [--check]      regenerate the suite's PTX, or report where it differs
   faults [--only TEXT]   build the suite's kernels that are broken on purpose";
 

@@ -11,6 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
+use crate::hip;
+
 /// What a command exits with when a compiler cannot be had on this machine.
 pub(crate) const EXIT_UNAVAILABLE: u8 = 3;
 
@@ -150,15 +152,17 @@ pub(crate) fn cuobjdump() -> Option<PathBuf> {
     CUOBJDUMP.is_complete(&folder).then(|| folder.join("nvidia/cu13/bin/cuobjdump"))
 }
 
-/// `cargo xtask toolchain [--triton | --records | --all]`.
+/// `cargo xtask toolchain [--triton | --records | --hip | --all]`.
 pub(crate) fn command(arguments: &[String]) -> ExitCode {
-    let wanted: &[Toolchain] = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let wanted: &[Toolchain] = match arguments[..] {
         [] => &[CUDA, CUOBJDUMP],
         ["--triton"] => &[TRITON],
         ["--records"] => &CUDA_RELEASES,
+        ["--hip"] => &[],
         ["--all"] => &[CUDA, CUOBJDUMP, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5],
         _ => {
-            eprintln!("usage: cargo xtask toolchain [--triton | --records | --all]");
+            eprintln!("usage: cargo xtask toolchain [--triton | --records | --hip | --all]");
             return ExitCode::from(EXIT_REQUEST);
         }
     };
@@ -172,7 +176,22 @@ pub(crate) fn command(arguments: &[String]) -> ExitCode {
             }
         }
     }
+    if matches!(arguments[..], ["--hip" | "--all"]) {
+        missing |= !install_clang();
+    }
     if missing { ExitCode::from(EXIT_UNAVAILABLE) } else { ExitCode::SUCCESS }
+}
+
+/// Installs clang for AMD GPUs; true if it is there.
+fn install_clang() -> bool {
+    match hip::install() {
+        Ok(compiler) => println!("clang {} is installed", compiler.release),
+        Err(unavailable) => {
+            eprintln!("SKIPPED toolchain clang-19: {unavailable}");
+            return false;
+        }
+    }
+    true
 }
 
 impl Toolchain {

@@ -1,0 +1,17 @@
+//! The suite's sources as HIP: clang from the distribution's packages, called without ROCm, and its
+//! code objects read back.
+//!
+//! Every code object is read by `assay-image` and, where it is installed, by `llvm-readelf` as
+//! well: a record is a number that both agree on.
+
+#![cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the records come next"))]
+
+mod compiler;
+mod readelf;
+mod toolchain;
+
+pub(crate) use compiler::{CHIPS, Compiler};
+pub(crate) use toolchain::{find, install};
+
+#[cfg(test)]
+mod tests;
