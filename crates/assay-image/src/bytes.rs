@@ -141,6 +141,11 @@ impl<'a> Cursor<'a> {
         self.bytes.len().saturating_sub(self.position)
     }
 
+    /// Everything that is left.
+    pub(crate) fn rest(&self) -> Bytes<'a> {
+        self.bytes.after(self.position)
+    }
+
     /// The next `length` bytes.
     pub(crate) fn take(&mut self, length: u64, field: Field) -> Result<Bytes<'a>, ImageError> {
         let taken = self.bytes.slice(self.position, length, field)?;

@@ -47,6 +47,7 @@ pub(crate) struct Section<'a> {
     pub(crate) kind: u32,
     /// Where it lies in memory; 0 in a file that is not linked.
     pub(crate) address: u64,
+    pub(crate) flags: u64,
     pub(crate) offset: u64,
     pub(crate) size: u64,
     pub(crate) link: u32,
@@ -84,6 +85,16 @@ impl<'a> Elf<'a> {
         let header = read_header(bytes)?;
         let sections = read_sections(bytes)?;
         Ok(Elf { bytes, header, sections })
+    }
+
+    /// Where in the file the image starts.
+    pub(crate) fn start(&self) -> u64 {
+        self.bytes.place(0)
+    }
+
+    /// How many bytes the image has.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len()
     }
 
     /// All sections, in the order of the file; the first is the empty one.
@@ -152,9 +163,18 @@ impl<'a> Symbols<'a> {
         })
     }
 
-    /// Every symbol in order.
+    /// Every symbol in order. Ends with an error where the names are more than a file may have.
     pub(crate) fn iter(self) -> impl Iterator<Item = Result<Symbol<'a>, ImageError>> {
-        (0..self.len()).map(move |index| self.get(index))
+        let mut left = MOST_NAME_BYTES;
+        (0..self.len()).map(move |index| {
+            let symbol = self.get(index)?;
+            left = left.checked_sub(symbol.name.len() as u64).ok_or_else(|| {
+                let at = self.table.place(index * SYMBOL_BYTES);
+                let detail = format!("ends more than {MOST_NAME_BYTES} bytes of names");
+                ImageError::too_large(at, "st_name", detail)
+            })?;
+            Ok(symbol)
+        })
     }
 }
 
@@ -268,6 +288,7 @@ fn read_section<'a>(header: Bytes<'a>, names: Bytes<'a>) -> Result<Section<'a>, 
         name: names.c_string(name.into(), LONGEST_NAME, "sh_name")?,
         kind: header.u32(4, "sh_type")?,
         address: header.u64(16, "sh_addr")?,
+        flags: header.u64(8, "sh_flags")?,
         offset: header.u64(24, "sh_offset")?,
         size: header.u64(32, "sh_size")?,
         link: header.u32(40, "sh_link")?,

@@ -23,6 +23,39 @@ pub enum Contents {
     Hip(HipImage),
     /// PTX text, which a driver compiles when it is loaded.
     Ptx(PtxImage),
+    /// Code that no driver loads as it is, so that nothing can be said of its kernels.
+    Skipped(Skipped),
+}
+
+/// Code of which no facts are read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Skipped {
+    /// The architecture: `sm_90a`.
+    pub architecture: String,
+    /// Why nothing is read of it.
+    pub why: Why,
+}
+
+/// Why nothing is read of some code.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Why {
+    /// Relocatable device code (`-dc`, `-rdc=true`): registers, stack and shared memory are known
+    /// once it is linked.
+    Relocatable,
+    /// Intermediate code for optimisation at link time (`-dlto`).
+    Intermediate,
+    /// An entry of a fatbin of a kind that is not known here.
+    UnknownKind(u16),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Relocatable => formatter.write_str("relocatable device code, not linked yet"),
+            Why::Intermediate => formatter.write_str("intermediate code, not compiled yet"),
+            Why::UnknownKind(kind) => write!(formatter, "a fatbin entry of unknown kind {kind}"),
+        }
+    }
 }
 
 /// A CUDA ELF image.

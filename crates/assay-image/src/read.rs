@@ -2,18 +2,26 @@
 
 use crate::amdgpu;
 use crate::bytes::Bytes;
+use crate::cuda;
 use crate::error::{ErrorKind, ImageError};
 use crate::facts::{Contents, Entry};
+use crate::fatbin::{self, Reading};
+use crate::host;
 
-/// Reads every image of a file.
+/// Reads every image of a file: a CUDA ELF image, a fatbin, an AMDGPU code object, an offload
+/// bundle, or an executable, shared library or object file of the host that holds some of them.
 ///
 /// # Errors
-/// The file is none of the kinds that are read here, or it is damaged; the error names the byte
-/// and the field.
+/// The file is none of these, or it is damaged; the error names the byte and the field.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, ImageError> {
     let file = Bytes::new(bytes);
     if bytes.starts_with(b"\x7fELF") {
         return read_elf(file);
+    }
+    if fatbin::is_fatbin(bytes) {
+        let mut reading = Reading::new();
+        reading.read_file(file)?;
+        return Ok(reading.entries);
     }
     if amdgpu::is_bundle(bytes) {
         return amdgpu::read_bundle(file);
@@ -23,12 +31,16 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, ImageError> {
 }
 
 fn read_elf(file: Bytes<'_>) -> Result<Vec<Entry>, ImageError> {
-    let machine = file.u16(18, "e_machine")?;
-    match machine {
+    let whole = |contents| vec![Entry { place: String::new(), contents }];
+    match file.u16(18, "e_machine")? {
+        cuda::MACHINE => cuda::read_image(file, "").map(whole),
         amdgpu::MACHINE => {
-            let image = amdgpu::read_code_object(file.data())?;
-            Ok(vec![Entry { place: String::new(), contents: Contents::Hip(image) }])
+            amdgpu::read_code_object(file.data()).map(|image| whole(Contents::Hip(image)))
         }
-        _ => Err(ImageError::unsupported(18, "e_machine", format!("is {machine}"))),
+        _ => {
+            let mut reading = Reading::new();
+            host::read(file, &mut reading)?;
+            Ok(reading.entries)
+        }
     }
 }
