@@ -70,13 +70,29 @@ fn clusters(fit: &mut Fit, chip: &CudaChip, kernel: &CudaKernel, launch: &Launch
             fit.problem(Rule::ClusterDivides, grid, cluster, false);
         }
     }
-    match (&chip.cluster_max, &chip.cluster_portable) {
-        (Some(most), _) if blocks > most.value => fit.at_most(Rule::ClusterBlocks, blocks, most),
-        (None, _) if blocks > 1 => fit.problem(Rule::NoClusters, blocks, 1, false),
-        (_, Some(portable)) if blocks > portable.value => {
-            fit.needs.push(Need::NonPortableCluster(blocks));
+    cluster_blocks(fit, chip, blocks);
+}
+
+/// Every chip with clusters runs those of the portable size; past it a launcher needs leave, and
+/// what no primary source says of the chip, only its driver knows.
+fn cluster_blocks(fit: &mut Fit, chip: &CudaChip, blocks: u64) {
+    let (Some(portable), Some(most)) = (&chip.cluster_portable, &chip.cluster_max) else {
+        if blocks > 1 {
+            fit.problem(Rule::NoClusters, blocks, 1, false);
         }
-        _ => {}
+        return;
+    };
+    if blocks > most.value {
+        fit.at_most(Rule::ClusterBlocks, blocks, most);
+    } else if blocks > portable.value {
+        fit.needs.push(Need::NonPortableCluster(blocks));
+        if most.unconfirmed {
+            fit.unknown.push(format!(
+                "whether {} runs clusters of {blocks} blocks is not confirmed: ask \
+                 cuOccupancyMaxActiveClusters there, or launch {} or fewer",
+                chip.name, portable.value
+            ));
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use assay_image::CudaKernel;
-use assay_limits::{CudaChip, Fit, Launch, Need, Rule, fit_cuda};
+use assay_limits::{CudaChip, Fit, Launch, Need, Rule, Verdict, fit_cuda};
 use common::{boundary, cuda, launch, rules};
 
 const CHIPS: [&str; 9] =
@@ -153,11 +153,16 @@ fn clusters_are_bounded_by_the_chip_and_past_8_blocks_need_leave() {
     for name in ["sm_80", "sm_86", "sm_87", "sm_89"] {
         boundary(Rule::NoClusters, 1, |cluster| with(name, cluster));
     }
-    for (name, most) in
-        [("sm_90", 16), ("sm_100", 16), ("sm_103", 16), ("sm_120", 8), ("sm_121", 8)]
-    {
+    for (name, most) in [("sm_90", 16), ("sm_100", 16), ("sm_121", 8)] {
         boundary(Rule::ClusterBlocks, most, |cluster| with(name, cluster));
         assert_eq!(with(name, 8).needs, []);
+    }
+    for name in ["sm_103", "sm_120"] {
+        assert_eq!(with(name, 8).verdict(), Verdict::Fits);
+        assert_eq!(with(name, 16).verdict(), Verdict::UnknownUntilCompiled);
+        assert!(with(name, 16).unknown[0].contains("is not confirmed"));
+        assert_eq!(rules(&with(name, 17)), [Rule::ClusterBlocks]);
+        assert!(with(name, 17).problems[0].to_string().contains("at most 16 (unconfirmed)"));
     }
     assert_eq!(with("sm_90", 9).needs, [Need::NonPortableCluster(9)]);
 }

@@ -160,7 +160,10 @@ const FILE: &str = r#"{
   "pipelines": {
     "row_sum": {
       "threadgroup_bytes": 128,
-      "chips": { "M1": { "max_threads": 512, "execution_width": 32 }, "M2": { "max_threads": 576, "threadgroup_bytes": 256 } }
+      "chips": {
+        "M1": { "max_threads": 512, "execution_width": 32 },
+        "M2": { "max_threads": 576, "threadgroup_bytes": 256 }
+      }
     },
     "tiles": { "exemption": { "reserved": 128 }, "chips": { "M1": { "max_threads": 96 } } },
     "rows": { "exemption": "sized-to-pipeline" },

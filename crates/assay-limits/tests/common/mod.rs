@@ -41,3 +41,9 @@ pub(crate) fn boundary(rule: Rule, last: u64, fit: impl Fn(u64) -> Fit) {
     assert_eq!(rules(&past), [rule], "{rule:?} past {last}");
     assert!(past.occupancy.is_none(), "{rule:?}: what does not fit is not resident");
 }
+
+/// Says, past the test harness, that a test was skipped and why.
+pub(crate) fn skip(test: &str, reason: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
+}
