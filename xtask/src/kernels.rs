@@ -90,7 +90,7 @@ fn generate_all(nvcc: &Path, check: bool) -> io::Result<bool> {
 }
 
 /// Every CUDA source below `root`, as paths relative to it, in order.
-fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -5,6 +5,8 @@ mod ci;
 mod faults;
 mod hip;
 mod kernels;
+mod records;
+mod sources;
 mod tidy;
 mod toolchain;
 
@@ -18,6 +20,9 @@ usage: cargo xtask <command>
   toolchain [--triton | --records | --hip | --all]
                          install the pinned compilers into .toolchain/, clang from the packages
   kernels [--check]      regenerate the suite's PTX, or report where it differs
+  records [--check] [--release R]
+                         record what each release of a compiler makes of the suite for every
+                         chip, or derive the records of one release again and compare
   faults [--only TEXT]   build the suite's kernels that are broken on purpose";
 
 fn main() -> ExitCode {
@@ -31,6 +36,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::command(rest),
         "toolchain" => toolchain::command(rest),
         "kernels" => kernels::command(rest),
+        "records" => records::command(rest),
         "faults" => faults::command(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -116,6 +116,11 @@ pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
+/// The folder that Cargo builds into.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
+}
+
 /// The folder that holds every toolchain.
 fn toolchains() -> PathBuf {
     std::env::var_os("ASSAY_TOOLCHAIN")
@@ -129,7 +134,6 @@ pub(crate) fn nvcc() -> Option<PathBuf> {
 }
 
 /// The CUDA compilers that are installed, oldest first, each with its release.
-#[expect(dead_code, reason = "the records come next")]
 pub(crate) fn nvccs() -> Vec<(&'static str, PathBuf)> {
     let root = toolchains();
     let installed = CUDA_RELEASES.iter().filter(|toolchain| {
@@ -145,8 +149,6 @@ pub(crate) fn nvccs() -> Vec<(&'static str, PathBuf)> {
 }
 
 /// `cuobjdump`, where it is installed.
-#[cfg(test)]
-#[expect(dead_code, reason = "the records come next")]
 pub(crate) fn cuobjdump() -> Option<PathBuf> {
     let folder = CUOBJDUMP.path_in(&toolchains());
     CUOBJDUMP.is_complete(&folder).then(|| folder.join("nvidia/cu13/bin/cuobjdump"))

@@ -1,6 +1,5 @@
 //! Compiles one source with one fault, and makes sure that the fault is in it.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::process::Command;
 
 use super::plan::Build;
 use crate::kernels::{OPTIONS, without_banner};
+use crate::sources::texts;
 
 /// How a file came to be there.
 #[derive(Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl Builder {
     /// Makes one build and checks that the source tests its define, and that the code of every
     /// fault's kernel is another than the correct one's.
     pub(super) fn make(&self, build: &Build) -> Result<Made, String> {
-        let texts = self.texts(&build.source)?;
+        let texts = texts(&self.suite, &build.source)?;
         let test = format!("fault(\"{}\")", build.define);
         if !texts.iter().any(|(_, text)| text.contains(&test)) {
             let source = build.source.display();
@@ -60,24 +60,6 @@ impl Builder {
     fn read(&self, path: &Path) -> Result<String, String> {
         let path = self.folder.join(path);
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-    }
-
-    /// A source and everything that it includes by a quoted name, with their texts.
-    fn texts(&self, source: &Path) -> Result<Vec<(PathBuf, String)>, String> {
-        let (mut texts, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut waiting = vec![source.to_owned()];
-        while let Some(path) = waiting.pop() {
-            if !seen.insert(path.clone()) {
-                continue;
-            }
-            let text = fs::read_to_string(self.suite.join(&path));
-            let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            waiting.extend(included(&text).map(|name| folder.join(name)));
-            texts.push((path, text));
-        }
-        texts.sort();
-        Ok(texts)
     }
 
     /// Compiles to a file below the folder, unless it was made from the same text already. The
@@ -116,14 +98,6 @@ impl Builder {
     }
 }
 
-/// The names in `#include "..."`.
-fn included(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
-        let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?;
-        rest.trim_start().strip_prefix('"')?.split('"').next()
-    })
-}
-
 /// PTX without the entries that are none of `symbols`: a fault in another kernel of the same source
 /// is none of theirs. The banner names the compiler's build and is left out too.
 fn code_of(ptx: &str, symbols: &[String]) -> String {
@@ -158,11 +132,5 @@ mod tests {
         assert_ne!(code_of(PTX, &symbols("b")), code_of(&other, &symbols("b")));
         let shared = PTX.replace(".shared x", ".shared y");
         assert_ne!(code_of(PTX, &symbols("a")), code_of(&shared, &symbols("a")));
-    }
-
-    #[test]
-    fn only_quoted_includes_are_followed() {
-        let text = "#include \"common.cuh\"\n#include <cstdint>\n  # include \"a/b.cuh\" // x\n";
-        assert_eq!(included(text).collect::<Vec<_>>(), ["common.cuh", "a/b.cuh"]);
     }
 }

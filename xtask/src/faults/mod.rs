@@ -10,7 +10,7 @@ mod build;
 mod plan;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
@@ -50,19 +50,12 @@ pub(crate) fn command(arguments: &[String]) -> ExitCode {
         eprintln!("error: no fault has `{only}` in its name or its kernel's");
         return ExitCode::from(EXIT_REQUEST);
     }
-    let folder = folder();
+    let folder = toolchain::target().join("faults");
     if !make_all(&Builder::new(nvcc, suite, folder.clone()), &builds) {
         return ExitCode::FAILURE;
     }
     println!("\n{} builds in {}", builds.len(), folder.display());
     ExitCode::SUCCESS
-}
-
-/// Where the builds go: below the folder that Cargo builds into.
-fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| toolchain::repository().join("target"), PathBuf::from);
-    target.join("faults")
 }
 
 /// Makes and checks all builds on as many threads as there are cores; true if none is a problem.

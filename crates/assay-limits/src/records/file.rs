@@ -233,7 +233,7 @@ fn write_one<K: Recorded>(set: &RecordSet<K>, before: Option<&RecordSet<K>>) -> 
         let (module, chip, name) = (difference.module, difference.chip, difference.symbol);
         match set.get(&module, &name, &chip).filter(|_| difference.change != Change::Gone) {
             None => absent.push(json(&Absent { module, chip, name })),
-            Some(kernel) => records.push(json(&Line { module, chip, kernel: kernel.clone() })),
+            Some(kernel) => records.push(line(&module, &chip, kernel)),
         }
     }
     format!(
@@ -243,6 +243,18 @@ fn write_one<K: Recorded>(set: &RecordSet<K>, before: Option<&RecordSet<K>>) -> 
         lines(&absent),
         lines(&records)
     )
+}
+
+impl<K: Recorded> RecordSet<K> {
+    /// Every record as a line of a file: a JSON object.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.iter().map(|(module, chip, kernel)| line(module, chip, kernel))
+    }
+}
+
+fn line<K: Recorded>(module: &str, chip: &str, kernel: &K) -> String {
+    let (module, chip) = (module.to_owned(), chip.to_owned());
+    json(&Line { module, chip, kernel: kernel.clone() })
 }
 
 /// Each on a line of its own.

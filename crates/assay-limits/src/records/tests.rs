@@ -156,10 +156,8 @@ fn a_source_with_a_changed_digest_is_stale_and_so_is_one_that_is_new_or_gone() {
     let changed = today(&[("sum", "sum ")]);
     assert_eq!(
         changed,
-        [
-            "stale records of nvcc 13.2.86: what sum is compiled from has changed; derive them again \
-          with `cargo xtask records --release 13.2.86`"
-        ]
+        ["stale records of nvcc 13.2.86: what sum is compiled from has changed; derive them \
+          with `cargo xtask records --release 13.2.86`"]
     );
     let moved = today(&[("max", "max")]);
     assert!(moved[0].contains("max is not recorded"), "{moved:?}");

@@ -1,0 +1,83 @@
+//! The suite's sources as modules of the records.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assay_limits::{Digest, SourceText};
+
+use crate::kernels::sources;
+use crate::sources::texts;
+use crate::toolchain::repository;
+
+/// One source, which compiles to one module.
+pub(super) struct Module {
+    /// Its path below the suite without the ending, with `/`: `controls/norms`.
+    pub(super) name: String,
+    /// Its path below the suite.
+    pub(super) source: PathBuf,
+    /// It and the headers that it includes.
+    texts: Vec<SourceText>,
+    /// Roughly how long it takes to compile: the bytes of its PTX.
+    weight: u64,
+}
+
+impl Module {
+    /// A digest of the texts, with the options of a compile.
+    pub(super) fn digest(&self, options: &[String]) -> Digest {
+        Digest::of(&self.texts, options)
+    }
+}
+
+/// The folder of the sources.
+pub(super) fn suite() -> PathBuf {
+    repository().join("kernels/cuda")
+}
+
+/// Every module, those that take long first, so that no core waits for the last one.
+pub(super) fn all() -> Result<Vec<Module>, String> {
+    let suite = suite();
+    let sources = sources(&suite).map_err(|error| format!("{}: {error}", suite.display()))?;
+    let modules = sources.into_iter().map(|source| one(&suite, source));
+    let mut modules = modules.collect::<Result<Vec<Module>, String>>()?;
+    modules.sort_by_key(|module| std::cmp::Reverse(module.weight));
+    Ok(modules)
+}
+
+fn one(suite: &Path, source: PathBuf) -> Result<Module, String> {
+    let texts = texts(suite, &source)?
+        .into_iter()
+        .map(|(path, text)| SourceText { path: slashed(&path), text: text.into_bytes() })
+        .collect();
+    let ptx = suite.join(&source).with_extension("ptx");
+    let weight = fs::metadata(ptx).map_or(0, |metadata| metadata.len());
+    Ok(Module { name: slashed(&source.with_extension("")), source, texts, weight })
+}
+
+/// A path as it is written on every machine.
+fn slashed(path: &Path) -> String {
+    let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_of_the_suite_is_a_module_named_by_its_path() {
+        let modules = all().unwrap();
+        let count = sources(&suite()).unwrap().len();
+        assert_eq!(modules.len(), count);
+        assert!(modules.iter().any(|module| module.name == "rms_norm"));
+        assert!(modules.iter().any(|module| module.name == "controls/norms"));
+    }
+
+    #[test]
+    fn a_changed_header_changes_the_digest_of_a_source_that_includes_it() {
+        let mut module = one(&suite(), PathBuf::from("rms_norm.cu")).unwrap();
+        let before = module.digest(&[]);
+        let header = module.texts.iter_mut().find(|text| text.path == "common.cuh").unwrap();
+        header.text.push(b'\n');
+        assert_ne!(module.digest(&[]), before);
+    }
+}
