@@ -9,6 +9,7 @@ mod check;
 pub mod control_flow;
 mod decode;
 mod error;
+pub mod forms;
 mod fragment;
 mod hash;
 mod lexer;

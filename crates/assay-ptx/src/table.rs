@@ -57,7 +57,6 @@ impl ShapeRule {
     }
 
     /// A shape that the rule allows.
-    #[cfg(test)]
     pub(crate) fn example(self) -> Shape {
         Shape { m: self.m, n: self.n.unwrap_or(8), k: self.k }
     }

@@ -1,0 +1,26 @@
+//! Conformance of the emulator to a real GPU, one small program for each form of an instruction.
+//!
+//! [`programs`] makes them from the decoder's own table; [`run`] runs them on any device with
+//! operands that hold every special value of their types; a [`Record`] pins what an H200 gave, and
+//! [`check`] holds a device against it. docs/conformance.md is the record as a [`page`].
+
+mod bounds;
+mod known;
+mod memory;
+mod outcome;
+mod page;
+mod program;
+mod record;
+mod run;
+mod select;
+mod sync;
+mod values;
+mod writer;
+
+pub use known::explanation;
+pub use outcome::{Comparison, Example, canonical, compare, digest, worst};
+pub use page::page;
+pub use program::{Check, Program, programs};
+pub use record::{Entry, Head, Record, RecordError, check, measure, settled};
+pub use run::{Ran, module, run};
+pub use values::{Input, Limit, operands};

@@ -1,0 +1,84 @@
+//! Which forms of the table get a program.
+//!
+//! Everything on registers does, but for `set` and `setp` with a second predicate, where each
+//! comparison takes one of the three Boolean operators in turn. Where memory is touched, every
+//! type, width and space occurs, and every ordering, scope and hint, but not each with each.
+
+use assay_ptx::forms::{Form, each_form, is_hint};
+use assay_ptx::{Base, Group, Modifier, Opcode, StateSpace, Type};
+
+/// The forms of a base.
+pub(crate) fn forms(base: Base) -> Vec<Form> {
+    let mut forms = Vec::new();
+    each_form(base, wanted, |form| forms.push(form));
+    forms
+}
+
+fn wanted(opcode: &Opcode) -> bool {
+    match opcode.base {
+        Base::Set | Base::Setp => boolean_in_turn(opcode),
+        Base::Ld | Base::Ldu | Base::St | Base::Atom | Base::Red => memory(opcode),
+        Base::Mma
+        | Base::WmmaMma
+        | Base::WmmaLoad
+        | Base::WmmaStore
+        | Base::WgmmaMmaAsync
+        | Base::CpAsyncBulkTensor
+        | Base::CpReduceAsyncBulk
+        | Base::CpReduceAsyncBulkTensor
+        | Base::MultimemLdReduce
+        | Base::MultimemRed
+        | Base::MultimemSt => false,
+        _ => true,
+    }
+}
+
+fn boolean_in_turn(opcode: &Opcode) -> bool {
+    let Some(boolean) = opcode.modifiers.of_group(Group::Operation) else { return true };
+    let operators = [Modifier::And, Modifier::Or, Modifier::Xor];
+    // Of `set`, one destination with Boolean operators is enough.
+    if opcode.base == Base::Set && opcode.ty() != Some(Type::U32) {
+        return false;
+    }
+    let turn = opcode.comparison().map_or(0, |comparison| comparison as usize);
+    operators.get(turn % operators.len()) == Some(&boolean)
+}
+
+/// A plain access of any type, width and space; or an access of 32 bits with anything else on it.
+fn memory(opcode: &Opcode) -> bool {
+    let atomic = matches!(opcode.base, Base::Atom | Base::Red);
+    if too_wide(opcode) || opcode.has(Modifier::Unified) {
+        return false;
+    }
+    let extra = |modifier: Modifier| {
+        let group = modifier.group();
+        is_hint(modifier) || group == Group::Ordering || group == Group::Scope
+    };
+    if !opcode.modifiers.iter().any(extra) {
+        return true;
+    }
+    let simple = [Modifier::AddOperation, Modifier::Exch, Modifier::Cas, Modifier::Inc];
+    let first = match opcode.ty() {
+        Some(Type::B32 | Type::U32) if atomic => simple.into_iter().any(|m| opcode.has(m)),
+        Some(_) if atomic => false,
+        Some(ty) => ty == Type::B32,
+        None => false,
+    };
+    let hinted = opcode.modifiers.iter().any(is_hint);
+    let ordered = opcode.modifiers.iter().any(|m| m.group() == Group::Ordering);
+    let space = match opcode.space() {
+        StateSpace::Global => true,
+        StateSpace::Shared | StateSpace::Generic => !hinted,
+        _ => false,
+    };
+    first && space && opcode.vector == 1 && !(hinted && ordered)
+}
+
+/// More at once than the space moves: 256 bits in global memory, 128 elsewhere; atomics on vectors
+/// exist in global memory alone.
+fn too_wide(opcode: &Opcode) -> bool {
+    let bits = u32::from(opcode.vector) * opcode.ty().map_or(0, Type::bits);
+    let global = opcode.space() == StateSpace::Global;
+    let atomic = matches!(opcode.base, Base::Atom | Base::Red);
+    bits > if global { 256 } else { 128 } || atomic && opcode.vector > 1 && !global
+}
