@@ -24,7 +24,10 @@ pub use stale::{Stale, StaleReason};
 pub const COMMAND: &str = "cargo xtask records";
 
 /// The sets that come with the program: the file's name and its text.
-const BUILT_IN: &[(&str, &str)] = &[];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("cuda-13.0.88.json", include_str!("../../../records/limits/cuda-13.0.88.json")),
+    ("cuda-13.2.86.json", include_str!("../../../records/limits/cuda-13.2.86.json")),
+];
 
 /// Every set of records, for both vendors whose compilers can be recorded.
 #[derive(Clone, PartialEq, Debug, Default)]
