@@ -38,12 +38,7 @@ fn bounds(fit: &mut Fit, kernel: &CudaKernel, launch: &Launch) {
         }
     }
     if let Some(required) = kernel.required_threads {
-        let rules = [Rule::RequiredX, Rule::RequiredY, Rule::RequiredZ];
-        for ((rule, asked), required) in rules.into_iter().zip(launch.block).zip(required) {
-            if asked != u64::from(required) {
-                fit.problem(rule, asked, required.into(), false);
-            }
-        }
+        fit.required(launch.block, required);
     }
 }
 

@@ -69,6 +69,16 @@ impl Fit {
         }
     }
 
+    /// Adds a problem for each axis along which a block is not the one that the kernel requires.
+    pub(crate) fn required(&mut self, block: [u64; 3], required: [u32; 3]) {
+        let rules = [Rule::RequiredX, Rule::RequiredY, Rule::RequiredZ];
+        for ((rule, asked), required) in rules.into_iter().zip(block).zip(required) {
+            if asked != u64::from(required) {
+                self.problem(rule, asked, required.into(), false);
+            }
+        }
+    }
+
     /// Adds a problem.
     pub(crate) fn problem(&mut self, rule: Rule, asked: u64, limit: u64, unconfirmed: bool) {
         self.problems.push(Problem { rule, asked, limit, unconfirmed });

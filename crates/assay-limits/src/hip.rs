@@ -35,6 +35,9 @@ fn dimensions(fit: &mut Fit, chip: &HipChip, kernel: &HipKernel, launch: &Launch
     if launch.threads() > u64::from(kernel.max_workgroup) {
         fit.problem(Rule::LaunchBounds, launch.threads(), kernel.max_workgroup.into(), false);
     }
+    if let Some(required) = kernel.required_workgroup {
+        fit.required(launch.block, required);
+    }
 }
 
 /// What one SIMD holds of waves of this kernel's size, and over how many SIMDs a work-group goes.

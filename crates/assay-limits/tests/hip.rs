@@ -70,6 +70,19 @@ fn a_work_group_is_bounded_along_each_axis_and_in_all() {
 }
 
 #[test]
+fn a_required_work_group_must_be_met_along_each_axis() {
+    let with = |block: [u64; 3]| {
+        rules(&fit(&hip("gfx1201"), |kernel, launch| {
+            kernel.required_workgroup = Some([64, 2, 1]);
+            launch.block = block;
+        }))
+    };
+    assert_eq!(with([64, 2, 1]), []);
+    assert_eq!(with([128, 1, 1]), [Rule::RequiredX, Rule::RequiredY]);
+    assert_eq!(with([64, 2, 2]), [Rule::RequiredZ]);
+}
+
+#[test]
 fn the_work_items_of_a_grid_are_counted_in_32_bits_along_each_axis() {
     let chip = hip("gfx942");
     let blocks = u64::from(u32::MAX) / 64;
