@@ -176,7 +176,7 @@ ASSAY_DEVICE unsigned atomicAdd(unsigned* to, unsigned value) {
 // This lane's index in its wave, of 32 or of 64 lanes.
 ASSAY_DEVICE unsigned assay_wave_lane() {
     const unsigned low = __builtin_amdgcn_mbcnt_lo(~0u, 0);
-    return __AMDGCN_WAVEFRONT_SIZE == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, low) : low;
+    return __builtin_amdgcn_wavefrontsize() == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, low) : low;
 }
 
 // The value that another lane of the wave holds, a word at a time.

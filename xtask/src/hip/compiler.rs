@@ -13,7 +13,7 @@ use crate::toolchain::repository;
 pub(crate) const CHIPS: [&str; 7] =
     ["gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942"];
 
-/// A code object of the device alone, from the source alone: neither ROCm's headers and libraries
+/// A code object of the device alone, from the source alone: neither `ROCm`'s headers and libraries
 /// nor the host's.
 const OPTIONS: [&str; 9] = [
     "-xhip",

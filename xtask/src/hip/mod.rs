@@ -1,4 +1,4 @@
-//! The suite's sources as HIP: clang from the distribution's packages, called without ROCm, and its
+//! The suite's sources as HIP: clang from the distribution's packages, called without `ROCm`, and its
 //! code objects read back.
 //!
 //! Every code object is read by `assay-image` and, where it is installed, by `llvm-readelf` as

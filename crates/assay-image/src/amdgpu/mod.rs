@@ -7,7 +7,11 @@ mod bundle;
 mod descriptor;
 mod metadata;
 mod msgpack;
+#[cfg(test)]
+mod sample;
 mod target;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
