@@ -28,6 +28,8 @@ use crate::facts::HipImage;
 pub(crate) const MACHINE: u16 = 224;
 /// `EI_OSABI` of a code object for HSA, which HIP and `OpenCL` use.
 const HSA: u8 = 64;
+/// `e_type` of a file that is not linked yet.
+const RELOCATABLE: u16 = 1;
 /// The longest name of a compiler that is kept.
 const LONGEST_COMPILER: usize = 200;
 /// The most bytes that the names of symbols may have together: many may point at one long name.
@@ -53,6 +55,10 @@ fn read_code_object_at(bytes: Bytes<'_>) -> Result<HipImage, ImageError> {
     if header.os_abi != HSA {
         let detail = format!("is {}; code objects for HSA have {HSA}", header.os_abi);
         return Err(ImageError::unsupported(bytes.place(7), "EI_OSABI", detail));
+    }
+    if header.kind == RELOCATABLE {
+        let detail = "says that the file is not linked yet, so that its registers are not known";
+        return Err(ImageError::unsupported(bytes.place(16), "e_type", detail));
     }
     let found = metadata::read(&elf)?;
     let architecture = target::architecture(header, found.target)?;
@@ -81,7 +87,7 @@ fn check_descriptors(
 }
 
 /// The symbols of descriptors by name. Both tables are searched: a stripped file has the dynamic
-/// one alone, and one that is not linked has the other alone.
+/// one alone.
 fn descriptors<'a>(elf: &Elf<'a>) -> Result<BTreeMap<&'a str, Symbol<'a>>, ImageError> {
     let mut found = BTreeMap::new();
     let mut left = MOST_NAME_BYTES;
@@ -100,8 +106,7 @@ fn descriptors<'a>(elf: &Elf<'a>) -> Result<BTreeMap<&'a str, Symbol<'a>>, Image
     Ok(found)
 }
 
-/// The bytes of a descriptor. A symbol holds an address, or in a file that is not linked an offset
-/// into its section.
+/// The bytes of a descriptor: its symbol holds an address in the section that it names.
 fn contents<'a>(elf: &Elf<'a>, symbol: &Symbol<'a>) -> Result<Bytes<'a>, ImageError> {
     let section: &Section<'a> =
         elf.sections().get(usize::from(symbol.section)).ok_or_else(|| {

@@ -102,7 +102,9 @@ impl Value {
             Value::Array(values) => {
                 to.push(0xdc);
                 to.extend((values.len() as u16).to_be_bytes());
-                values.iter().for_each(|value| value.write(to));
+                for value in values {
+                    value.write(to);
+                }
             }
             Value::Map(pairs) => {
                 to.push(0xde);
