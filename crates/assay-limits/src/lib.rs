@@ -9,6 +9,7 @@ mod launch;
 mod metal;
 mod metal_records;
 mod occupancy;
+mod offline;
 mod records;
 mod rule;
 
@@ -23,6 +24,7 @@ pub use metal_records::{
     MetalRecordsError,
 };
 pub use occupancy::{Occupancy, Place, Resource};
+pub use offline::{Mac, NotNative, Offline, OfflineError, Workshop, native_code, offline};
 pub use records::{
     COMMAND as RECORDS_COMMAND, Change, Chosen, Difference, Digest, FieldChange, FileName, NoSet,
     NotADigest, RecordSet, Recorded, Records, RecordsError, RecordsProblem, SourceText, Stale,

@@ -11,7 +11,14 @@ pub fn fit_metal(chip: &MetalChip, record: &MetalRecord, launch: &Launch) -> Fit
     }
     fit.axes([Rule::BlockX, Rule::BlockY, Rule::BlockZ], launch.block, &chip.block);
     fit.at_most(Rule::BlockThreads, launch.threads(), &chip.threads_per_threadgroup);
-    let bytes = record.threadgroup_bytes.saturating_add(launch.dynamic_shared_bytes);
+    if record.threadgroup_bytes.is_none() {
+        fit.unknown.push(format!(
+            "the threadgroup memory that `{}` declares is not recorded: write threadgroup_bytes",
+            record.pipeline
+        ));
+    }
+    let fixed = record.threadgroup_bytes.unwrap_or(0);
+    let bytes = fixed.saturating_add(launch.dynamic_shared_bytes);
     fit.at_most(Rule::ThreadgroupBytes, bytes, &chip.threadgroup_bytes);
     let alignment = &chip.threadgroup_alignment;
     if !launch.dynamic_shared_bytes.is_multiple_of(alignment.value) {

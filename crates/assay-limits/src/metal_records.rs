@@ -17,8 +17,8 @@ pub struct MetalRecord {
     pub pipeline: String,
     /// The most threads of a threadgroup.
     pub max_threads: MaxThreads,
-    /// Threadgroup memory that the source declares, in bytes.
-    pub threadgroup_bytes: u64,
+    /// Threadgroup memory that the source declares, in bytes, where it is recorded.
+    pub threadgroup_bytes: Option<u64>,
     /// Threads of a SIMD group, where it was read.
     pub execution_width: Option<u32>,
     /// True if the kernel uses the tensor operations of Metal 4.
@@ -62,8 +62,8 @@ pub struct MetalRecords {
 #[serde(deny_unknown_fields)]
 pub struct MetalPipeline {
     /// Threadgroup memory that the source declares, in bytes.
-    #[serde(default)]
-    pub threadgroup_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threadgroup_bytes: Option<u64>,
     /// Why its threads need no record, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exemption: Option<Exemption>,
@@ -170,7 +170,7 @@ impl MetalRecords {
         Some(MetalRecord {
             pipeline: pipeline.to_owned(),
             max_threads,
-            threadgroup_bytes: bytes.unwrap_or(recorded.threadgroup_bytes),
+            threadgroup_bytes: bytes.or(recorded.threadgroup_bytes),
             execution_width: compile.and_then(|compile| compile.execution_width),
             tensor_operations: recorded.tensor_operations,
         })

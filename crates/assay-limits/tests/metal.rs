@@ -16,7 +16,7 @@ fn record(max_threads: MaxThreads) -> MetalRecord {
     MetalRecord {
         pipeline: "row_sum".into(),
         max_threads,
-        threadgroup_bytes: 0,
+        threadgroup_bytes: Some(0),
         execution_width: Some(32),
         tensor_operations: false,
     }
@@ -61,10 +61,10 @@ fn threadgroup_memory_is_bounded_static_and_dynamic_together() {
         boundary(Rule::ThreadgroupBytes, 32 << 10, |bytes| {
             fit(&chip, |record, launch| {
                 launch.dynamic_shared_bytes = 4096;
-                record.threadgroup_bytes = bytes - 4096;
+                record.threadgroup_bytes = Some(bytes - 4096);
             })
         });
-        let red = fit(&chip, |record, _| record.threadgroup_bytes = 36 << 10);
+        let red = fit(&chip, |record, _| record.threadgroup_bytes = Some(36 << 10));
         assert_eq!(rules(&red), [Rule::ThreadgroupBytes]);
         boundary(Rule::ThreadgroupAlignment, 48, |bytes| {
             fit(&chip, |_, launch| launch.dynamic_shared_bytes = bytes)
@@ -92,6 +92,13 @@ fn what_nobody_compiled_is_unknown_and_does_not_fit() {
         assert!(!open.fits());
         assert!(open.unknown[0].contains(&format!("no compile of `row_sum` for {name}")));
     }
+}
+
+#[test]
+fn threadgroup_memory_that_nobody_recorded_is_unknown() {
+    let open = fit(&metal("M1"), |record, _| record.threadgroup_bytes = None);
+    assert_eq!(open.verdict(), Verdict::UnknownUntilCompiled);
+    assert!(open.unknown[0].contains("write threadgroup_bytes"));
 }
 
 #[test]
@@ -182,7 +189,7 @@ fn a_file_says_what_is_recorded_of_each_pipeline_on_each_chip() {
     assert_eq!(threads("tiles", "M2"), Some(MaxThreads::Reserved(128)));
     assert_eq!(threads("rows", "M2"), Some(MaxThreads::SizedToPipeline));
     assert_eq!(threads("other", "M1"), None);
-    let bytes = |chip| records.get("row_sum", chip).map(|record| record.threadgroup_bytes);
+    let bytes = |chip| records.get("row_sum", chip).and_then(|record| record.threadgroup_bytes);
     assert_eq!((bytes("M1"), bytes("M2")), (Some(128), Some(256)));
     assert!(records.get("mma", "M1").is_some_and(|record| record.tensor_operations));
     assert!(!records.verified_on_hardware, "and nothing has verified it");

@@ -216,6 +216,14 @@ impl Shape for [u64; 3] {
     }
 }
 
+impl Shape for String {
+    const FORM: &'static str = "\"applegpu_g13g\"";
+
+    fn read(value: &Toml) -> Option<String> {
+        value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+}
+
 impl<T: Shape> Value for Sourced<T> {
     fn read(reader: &mut Reader<'_>, key: &str) -> Result<Sourced<T>, ChipError> {
         let value = reader.number(key, T::FORM, T::read)?;

@@ -154,6 +154,9 @@ chip! {
         /// Threads to which a kernel of tensor operations is held, where such kernels cannot be
         /// compiled ahead of time.
         tensor_threads: Option<Sourced<u64>>,
+        /// What Xcode's tools call the chip, where its pipelines' threads can be found out by
+        /// compiling: registers are given out before a pipeline runs.
+        offline_architecture: Option<Sourced<String>>,
     }
 }
 
