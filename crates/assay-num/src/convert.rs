@@ -103,7 +103,11 @@ impl Format {
         match self {
             Format::F64 => value,
             Format::F32 => f64::from(value as f32),
-            _ => self.decode(self.encode(value, Rounding::NearestEven, Overflow::Infinity)),
+            _ => {
+                self.layout().and_then(|layout| round_normal(layout, value)).unwrap_or_else(|| {
+                    self.decode(self.encode(value, Rounding::NearestEven, Overflow::Infinity))
+                })
+            }
         }
     }
 
@@ -145,6 +149,24 @@ pub(crate) fn exponent_of(value: f64) -> i32 {
     }
 }
 
+/// What is subtracted from the exponent field of an f64.
+const F64_BIAS: i32 = 1023;
+
+/// `value` rounded to nearest, ties to even, where it is a normal number of a format with
+/// infinities before and after; `None` leaves it to the general way.
+fn round_normal(layout: Layout, value: f64) -> Option<f64> {
+    let exponent = |bits: u64| (bits >> 52 & 0x7ff) as i32 - F64_BIAS;
+    let bits = value.to_bits();
+    let dropped = 52 - layout.fraction_bits;
+    let odd = bits >> dropped & 1;
+    // A carry out of the fraction lands in the exponent, where it belongs.
+    let rounded = bits.wrapping_add((1 << (dropped - 1)) - 1 + odd) & !((1 << dropped) - 1);
+    let is_normal = layout.top == Top::Ieee
+        && exponent(bits) >= layout.least_exponent()
+        && exponent(rounded) <= layout.bias;
+    is_normal.then(|| f64::from_bits(rounded))
+}
+
 fn decode_float(layout: Layout, bits: u64) -> f64 {
     let pattern = bits >> layout.padding_bits;
     let fraction = pattern & ((1 << layout.fraction_bits) - 1);
@@ -158,9 +180,9 @@ fn decode_float(layout: Layout, bits: u64) -> f64 {
     } else if exponent == 0 && layout.signed {
         fraction as f64 * power_of_two(layout.least_quantum())
     } else {
-        let significand = fraction | 1 << layout.fraction_bits;
-        let quantum = exponent as i32 - layout.bias - layout.fraction_bits as i32;
-        significand as f64 * power_of_two(quantum)
+        // A normal f64, as every normal value of a narrower format is.
+        let biased = (exponent as i32 - layout.bias + F64_BIAS) as u64;
+        f64::from_bits(biased << 52 | fraction << (52 - layout.fraction_bits))
     };
     if negative { -value } else { value }
 }

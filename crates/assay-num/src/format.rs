@@ -113,6 +113,14 @@ impl Layout {
         }
     }
 
+    /// The largest finite value of a format narrower than `f64`.
+    fn largest(&self) -> f64 {
+        let pattern = self.max_pattern();
+        let exponent = (pattern >> self.fraction_bits) as i32 - self.bias;
+        let significand = pattern & ((1 << self.fraction_bits) - 1) | 1 << self.fraction_bits;
+        significand as f64 * power_of_two(exponent - self.fraction_bits as i32)
+    }
+
     /// The pattern of infinity in an IEEE layout, without sign and padding.
     pub(crate) const fn infinity_pattern(&self) -> u64 {
         ((1 << self.exponent_bits) - 1) << self.fraction_bits
@@ -297,7 +305,8 @@ impl Format {
     #[must_use]
     pub fn max_finite(self) -> f64 {
         match self.layout() {
-            Some(layout) => self.decode(layout.max_pattern() << layout.padding_bits),
+            Some(_) if self == Format::F64 => f64::MAX,
+            Some(layout) => layout.largest(),
             None => power_of_two(self.significand_bits() as i32) - self.integer_step_at_max(),
         }
     }

@@ -124,6 +124,23 @@ fn reals_between_neighbours_round_by_the_definition_of_each_direction() {
 }
 
 #[test]
+fn rounding_a_value_gives_what_its_nearest_bits_stand_for() {
+    let past = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e-310];
+    for format in SMALL {
+        let ends = [format.max_finite(), -format.max_finite(), format.min_normal()];
+        let around = ends.map(|end| reals_between(end - end.abs() / 8.0, end + end.abs() / 8.0));
+        let pairs = finite_values(format);
+        let between = pairs.windows(2).flat_map(|pair| reals_between(pair[0].0, pair[1].0));
+        for real in between.chain(around.into_iter().flatten()).chain(past) {
+            let bits = format.encode(real, Rounding::NearestEven, Overflow::Infinity);
+            let (ours, want) = (format.round(real), format.decode(bits));
+            let same = ours.to_bits() == want.to_bits() || (ours.is_nan() && want.is_nan());
+            assert!(same, "{format} {real:e}: {ours:e} against {want:e}");
+        }
+    }
+}
+
+#[test]
 fn a_scale_rounds_to_the_nearest_power_of_two_and_ties_upward() {
     let format = Format::E8m0;
     for pair in finite_values(format).windows(2) {

@@ -220,21 +220,26 @@ impl<'a, D: Domain> Machine<'a, D> {
                 for (axis, index) in access.indices.iter().enumerate() {
                     let tile = &self.ints[*index];
                     bad |= tile.bad;
-                    for lane in 0..count {
-                        let index = tile.value[lane];
-                        let inside = index >= 0 && index < shape[axis];
-                        bad |= Lanes::from(!inside) << lane;
-                        let step = index.wrapping_sub(first[axis]).wrapping_mul(strides[axis]);
-                        self.offsets[lane] = self.offsets[lane].wrapping_add(step as usize);
+                    let (first, stride) = (first[axis], strides[axis]);
+                    let inside = 0..shape[axis];
+                    let mut leaves = false;
+                    for (at, index) in self.offsets[..count].iter_mut().zip(&tile.value) {
+                        leaves |= !inside.contains(index);
+                        let step = index.wrapping_sub(first).wrapping_mul(stride);
+                        *at = at.wrapping_add(step as usize);
+                    }
+                    if leaves {
+                        let outside = |lane: &usize| !inside.contains(&tile.value[*lane]);
+                        bad |= (0..count).filter(outside).fold(0, |bad, lane| bad | 1 << lane);
                     }
                 }
                 if bad & read != 0 {
                     return Err(self.explain(access, (bad & read).trailing_zeros() as usize));
                 }
-                for lane in 0..count {
-                    if (bad | !read) >> lane & 1 == 1 {
-                        self.offsets[lane] = NOWHERE;
-                    }
+                let unread = (bad | !read) & lanes;
+                if unread != 0 {
+                    let unread = |lane: &usize| unread >> lane & 1 == 1;
+                    (0..count).filter(unread).for_each(|lane| self.offsets[lane] = NOWHERE);
                 }
                 Ok(())
             }
