@@ -21,6 +21,8 @@ const RUNS: usize = 5;
 const POISONS: [u8; 2] = [0x55, 0xAA];
 /// How often inputs of the largest shape are drawn anew until the order of the sums shows.
 const REDRAWS: usize = 200;
+/// How many of the first of those are loud elements scattered over quiet ones.
+const SCATTERS: u32 = 4;
 /// Shapes visited: the smallest and the largest served, and what lies between.
 const SHAPES: usize = 4;
 /// Runs the gate. A shape is left at its first failing case: the others show how far it reaches.
@@ -121,9 +123,10 @@ impl OrderProof {
         while self.wanted.is_some() && !self.shown && !prepared && self.redraws_left > 0 {
             self.redraws_left -= 1;
             let mut random = context.random(case).fork(&format!("redraw {}", self.redraws_left));
+            let redraw = (REDRAWS - self.redraws_left) as u32;
             // Ordinary values give the most different outputs, which is what rounding twice asks.
-            let plain = build(subject.spec(), dims, Fill::Plain, &mut random);
-            let Ok(redrawn) = plain else { break };
+            let fill = if redraw <= SCATTERS { Fill::Scattered(redraw) } else { Fill::Plain };
+            let Ok(redrawn) = build(subject.spec(), dims, fill, &mut random) else { break };
             inputs = redrawn;
             self.look(subject, case, (dims, &inputs));
         }

@@ -29,6 +29,9 @@ const SHARES: [usize; 2] = [4, 16];
 pub(super) enum Fill {
     /// Patterns in which order shows, starting from the numbered one.
     Order(usize),
+    /// One in 4 to this power of the elements is loud, of either sign: short sums that walk no one
+    /// axis, such as those over windows, hold a pair of them here and there.
+    Scattered(u32),
     /// Ordinary values, a few of them equal.
     Plain,
 }
@@ -37,6 +40,7 @@ impl Fill {
     pub(super) fn name(self) -> String {
         match self {
             Fill::Order(first) => format!("order-{first}"),
+            Fill::Scattered(power) => format!("scattered-{power}"),
             Fill::Plain => "plain".to_owned(),
         }
     }
@@ -109,7 +113,8 @@ pub(super) fn build(
             (Fill::Order(first), Some(target)) => {
                 lines(tensor.format, &shape, target.axis, (first, random))
             }
-            (Fill::Order(_), None) if tensor.format.is_float() => {
+            (Fill::Scattered(power), Some(_)) => scattered(tensor.format, count, power, random),
+            (Fill::Order(_) | Fill::Scattered(_), None) if tensor.format.is_float() => {
                 beside(tensor.format, count, is_summed(spec, &tensor.name), random)
             }
             _ => plain(tensor.format, count, random),
@@ -117,7 +122,7 @@ pub(super) fn build(
         inputs.tensors.insert(tensor.name.clone(), values);
     }
     calm(spec, &targets, &mut inputs);
-    if matches!(fill, Fill::Order(_)) {
+    if fill != Fill::Plain {
         make_exact(spec, &targets, &mut inputs);
     }
     Ok(inputs)
@@ -213,6 +218,18 @@ fn lines(
         let start = line / inner * inner * length + line % inner;
         for (at, value) in one_line(format, pattern, length, random).into_iter().enumerate() {
             values[start + at * inner] = value;
+        }
+    }
+    values
+}
+
+/// Quiet elements, and a loud one of either sign where chance puts one.
+fn scattered(format: Format, count: usize, power: u32, random: &mut SplitMix64) -> Vec<f64> {
+    let (loud, quiet) = cancelling(format);
+    let mut values = varied(format, (quiet, Term::Itself), count, random);
+    for value in &mut values {
+        if random.below(1 << (2 * power)) == 0 {
+            *value = if random.below(2) == 0 { loud } else { -loud };
         }
     }
     values
@@ -349,6 +366,19 @@ mod tests {
                     sum(&line, terms, false) != sum(&line, terms, true)
                 });
                 assert!(shows, "{term:?} in {partials} partial sums");
+            }
+        }
+    }
+
+    #[test]
+    fn an_order_of_nine_scattered_terms_shows_whatever_the_seed() {
+        for format in [Format::F32, Format::Bf16, Format::F16] {
+            for seed in 1..=50 {
+                let values = scattered(format, 9 * 64, 1, &mut SplitMix64::new(seed));
+                let round = |sum: f32| format.round(f64::from(sum));
+                let shows =
+                    values.chunks(9).filter(|s| round(sum(s, 1, false)) != round(sum(s, 1, true)));
+                assert!(shows.count() > 1, "{format:?}, seed {seed}");
             }
         }
     }
