@@ -53,4 +53,10 @@ pub struct Shard {
     /// The faults of the whole run, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
+    /// The manifests that were given, as paths: the commands of its cases name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
+    /// The folder of the faults' builds that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builds: Option<String>,
 }

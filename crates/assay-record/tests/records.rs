@@ -74,6 +74,8 @@ fn report() -> Report {
             gates: vec![Gate::Shapes],
             kernels: vec!["row_sum_f32".to_owned()],
             faults: Vec::new(),
+            manifests: vec!["mine.toml".to_owned()],
+            builds: Some("target/faults".to_owned()),
         }),
         kernels: vec![KernelResult {
             kernel: "row_sum_f32".to_owned(),

@@ -1,6 +1,7 @@
 //! `assay check`: kernels and controls through the gates, and a report of what was found.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use assay_contract::fault::BuiltFault;
 use assay_contract::run::{
@@ -94,11 +95,19 @@ fn check_kernels(
         (None, true) => faults::run_isolated(&faults, &options, arguments)?,
         (None, false) => faults::run_here(&faults, kernels, &options, &arguments.device),
     };
-    let shard = shard(kernels, asked_for, &options);
+    let shard = shard(kernels, asked_for, &options).map(|shard| given(shard, arguments));
     let mut report = report((outcome, faults, shard), broken, (arguments, started, &facts));
     report.smallest = smallest;
     write(&report, &options, arguments, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
+}
+
+/// A part with the manifests and the folder of builds that were given, for the merged report's
+/// commands.
+fn given(shard: Shard, arguments: &CheckArguments) -> Shard {
+    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let manifests = arguments.manifest.iter().map(text).collect();
+    Shard { manifests, builds: arguments.faults.as_ref().map(text), ..shard }
 }
 
 fn options(arguments: &CheckArguments) -> Result<CheckOptions, Failure> {

@@ -1,6 +1,7 @@
 //! `assay merge`: the reports of all parts of a run, as one.
 
 use std::fs;
+use std::path::PathBuf;
 
 use assay_contract::run::{Named, merged_gates};
 use assay_record::{ExitCode, Report};
@@ -24,6 +25,11 @@ pub(crate) fn merge(arguments: &MergeArguments, console: Console) -> Result<Exit
         parts.push((path.display().to_string(), report));
     }
     let gates = merged_gates(&parts);
+    let shard = parts.iter().find_map(|(_, report)| report.shard.clone());
+    let given = shard.map(|shard| (shard.manifests, shard.builds));
+    let (manifests, builds) = given.unwrap_or_default();
+    let manifests: Vec<PathBuf> = manifests.into_iter().map(PathBuf::from).collect();
+    let builds = builds.map(PathBuf::from);
     let report = assay_contract::run::merge(parts).map_err(|error| {
         let hint = "give one report of each part of one run: `assay check --shard K/N --json FILE`";
         Failure::request("these reports make no whole run").caused_by(&error).hint(hint.to_owned())
@@ -32,7 +38,14 @@ pub(crate) fn merge(arguments: &MergeArguments, console: Console) -> Result<Exit
     let backend = report.device.backend.clone();
     let device = (backend != "emulator").then_some(backend.as_str());
     let notes = arguments.notes;
-    let view = View { gates: &gates, device, inputs: None, manifests: &[], faults: None, notes };
+    let view = View {
+        gates: &gates,
+        device,
+        inputs: None,
+        manifests: &manifests,
+        faults: builds.as_deref(),
+        notes,
+    };
     let files = Files { json: arguments.json.as_deref(), matrix: arguments.matrix.as_deref() };
     output::write(&report, &view, &files, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))

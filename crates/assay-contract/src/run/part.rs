@@ -84,6 +84,8 @@ pub fn shard(kernels: &[&dyn Kernel], faults: &[Fault], options: &CheckOptions) 
         gates: options.gates.clone(),
         kernels: names,
         faults: faults.iter().map(|fault| fault.spec.name.clone()).collect(),
+        manifests: Vec::new(),
+        builds: None,
     })
 }
 
