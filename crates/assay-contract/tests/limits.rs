@@ -99,3 +99,31 @@ fn two_forms_of_a_formula_agree_or_the_fixture_says_where_not() {
     let wrong = "y[i] = s[rows[i]] * sum(c in 0..7: w[rows[i], c])";
     assert_eq!(problems(wrong), [ProblemKind::Disagreement]);
 }
+
+#[test]
+fn another_form_beside_a_rule_is_refused() {
+    let text = |more: &str| {
+        format!(
+            r#"schema = 1
+[module.k]
+ptx = "k.ptx"
+[kernel.largest]
+module = "k"
+rule = {{ name = "argmax", nan = "largest", zeros = "equal" }}
+{more}
+dims.n = {{ served = [3] }}
+args = [
+    {{ name = "x", role = "in", type = "f32", shape = ["n", 8] }},
+    {{ name = "indices", role = "out", type = "i32", shape = ["n"] }},
+]
+launches = [{{ symbol = "k", grid = [1], block = [32], args = ["x", "indices"] }}]
+"#
+        )
+    };
+    assert_eq!(parse_manifest("m.toml", &text(""), &FILES).errors, []);
+    let refused = parse_manifest("m.toml", &text("computed_as = \"indices[i] = 0\""), &FILES);
+    assert!(refused.kernels.is_empty());
+    let error = refused.errors[0].to_string();
+    assert!(error.contains("m.toml:7:"), "{error}");
+    assert!(error.contains("`computed_as` has no formula beside it"), "{error}");
+}

@@ -20,7 +20,7 @@ pub(super) fn read_formula(table: &Table<'_>, spec: &mut Spec) -> Result<(), Man
         }
         (Some(entry), None) => (parse(&entry)?, entry),
         (None, Some(entry)) => (family(&entry, spec)?, entry),
-        (None, None) if spec.rule.is_some() => return Ok(()),
+        (None, None) if spec.rule.is_some() => return refuse_other_form(table),
         (None, None) => {
             let error = table.entry.error("the kernel has no reference");
             return Err(error.hint("add `formula`, `family` or `rule`"));
@@ -45,6 +45,13 @@ pub(super) fn read_formula(table: &Table<'_>, spec: &mut Spec) -> Result<(), Man
     spec.program = Some(Arc::new(program));
     spec.formula = Some(formula);
     Ok(())
+}
+
+/// A rule computes nothing that another form could stand for.
+fn refuse_other_form(table: &Table<'_>) -> Result<(), ManifestError> {
+    let Some(entry) = table.get("computed_as") else { return Ok(()) };
+    let error = entry.error("`computed_as` has no formula beside it");
+    Err(error.hint("it is another form of `formula` or `family`; a rule has none"))
 }
 
 /// Every input that the formula takes indices from has a range: any other value may leave an axis.
