@@ -28,7 +28,7 @@ const ORDERS: [Order; 3] = [Order::Chain, Order::Halves, Order::Lanes(32)];
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
     let mut tally = Tally::new(Gate::Fp32Sums);
-    let setting = match setting(subject) {
+    let setting = match setting(subject, context.seed) {
         Ok(setting) => setting,
         Err(reason) => {
             tally.not_applicable(reason);
@@ -58,9 +58,9 @@ struct Setting {
     hides: Option<String>,
 }
 
-fn setting(subject: &dyn Subject) -> Result<Setting, String> {
+fn setting(subject: &dyn Subject, seed: u64) -> Result<Setting, String> {
     let spec = subject.spec();
-    let target = Target::of(spec)?;
+    let target = Target::of(spec, seed)?;
     let Judge::Formula(program) = target.judge.clone() else {
         return Err("a rule selects elements and sums nothing".to_owned());
     };
@@ -112,7 +112,8 @@ impl Running {
     fn shape(&mut self, subject: &mut dyn Subject, context: &GateContext<'_>, dims: &Dims) {
         self.shape_failed = false;
         let (shape_case, _) = case(subject, context, (Gate::Fp32Sums, dims), "sums");
-        let layout = match Layout::of(&self.setting.program, dims, &self.setting.target.tiles) {
+        let Setting { program, target, .. } = &self.setting;
+        let layout = match Layout::of(program, dims, (&target.tiles, target.seed)) {
             Ok(layout) => layout,
             Err(error) => return self.tally.fail(&shape_case, error.to_string()),
         };

@@ -28,7 +28,7 @@ const REDRAWS: usize = 16;
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
     let mut tally = Tally::new(Gate::NonFinite);
-    let target = match Target::of(subject.spec()) {
+    let target = match Target::of(subject.spec(), context.seed) {
         Ok(target) => target,
         Err(reason) => {
             tally.not_applicable(reason);
@@ -52,7 +52,7 @@ pub(super) fn given(
     (dims, inputs): (&Dims, &Inputs),
     tally: &mut Tally,
 ) {
-    let target = match Target::of(subject.spec()) {
+    let target = match Target::of(subject.spec(), case.seed) {
         Ok(target) => target,
         Err(reason) => return tally.not_applicable(reason),
     };

@@ -35,7 +35,7 @@ type Bounds = Result<BTreeMap<String, Bounded>, String>;
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
     let mut tally = Tally::new(Gate::Shapes);
-    let target = match Target::of(subject.spec()) {
+    let target = match Target::of(subject.spec(), context.seed) {
         Ok(target) => target,
         Err(reason) => {
             tally.not_applicable(reason);
@@ -68,7 +68,7 @@ pub(super) fn given(
     (dims, inputs): (&Dims, &Inputs),
     tally: Tally,
 ) -> GateResult {
-    let target = match Target::of(subject.spec()) {
+    let target = match Target::of(subject.spec(), case.seed) {
         Ok(target) => target,
         Err(reason) => return not_applicable(case.gate, &reason),
     };

@@ -24,6 +24,8 @@ pub(super) struct Target {
     pub(super) tiles: BTreeMap<String, i64>,
     /// What callers promise of the inputs.
     pub(super) limits: BTreeMap<String, Limits>,
+    /// What the inputs that hold indices are drawn from.
+    pub(super) seed: u64,
 }
 
 /// What says which outputs are right.
@@ -37,7 +39,7 @@ pub(super) enum Judge {
 
 impl Target {
     /// Takes the reference out of a spec; the reason if it has none that can be used.
-    pub(super) fn of(spec: &Spec) -> Result<Target, String> {
+    pub(super) fn of(spec: &Spec, seed: u64) -> Result<Target, String> {
         let judge = match (&spec.program, &spec.rule) {
             (Some(program), _) => Judge::Formula(Arc::clone(program)),
             (None, Some(rule)) => {
@@ -53,16 +55,17 @@ impl Target {
             arithmetic: spec.arithmetic.clone(),
             tiles: envelope::tiles(spec),
             limits: spec.limits(),
+            seed,
         })
     }
 
     /// The layout of the kernel's tensors at a shape.
     pub(super) fn layout(&self, dims: &Dims) -> Result<Layout, FillError> {
         match &self.judge {
-            Judge::Formula(program) => Layout::of(program, dims, &self.tiles),
+            Judge::Formula(program) => Layout::of(program, dims, (&self.tiles, self.seed)),
             Judge::Rule(rule) => {
                 let mut layout = Layout::of_rule(rule, &self.signature, dims, &self.tiles)?;
-                layout.limit(&self.limits, dims);
+                layout.limit(&self.limits, dims, self.seed);
                 Ok(layout)
             }
         }

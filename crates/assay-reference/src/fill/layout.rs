@@ -113,9 +113,9 @@ impl Layout {
         Inputs { tensors: self.tensors.iter().map(zeros).collect() }
     }
 
-    /// Holds the tensors to what callers promise of them at `dims`.
-    pub fn limit(&mut self, limits: &BTreeMap<String, Limits>, dims: &Dims) {
-        let random = SplitMix64::new(0).fork(&format!("{dims:?}"));
+    /// Holds the tensors to what callers promise of them at `dims`: indices follow from `seed`.
+    pub fn limit(&mut self, limits: &BTreeMap<String, Limits>, dims: &Dims, seed: u64) {
+        let random = SplitMix64::new(seed).fork(&format!("{dims:?}"));
         for tensor in &mut self.tensors {
             let Some(limits) = limits.get(&tensor.name) else { continue };
             tensor.exact = limits.exact;

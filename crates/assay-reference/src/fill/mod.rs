@@ -45,14 +45,15 @@ pub enum FillError {
 }
 
 impl Layout {
-    /// The layout of a formula's tensors at a shape; `tiles` gives the tile of each tiled dim.
+    /// The layout of a formula's tensors at a shape; `tiles` gives the tile of each tiled dim, and
+    /// the inputs that hold indices are drawn from `seed`.
     ///
     /// # Errors
     /// An extent that does not evaluate or is negative.
     pub fn of(
         program: &Program,
         dims: &Dims,
-        tiles: &BTreeMap<String, i64>,
+        (tiles, seed): (&BTreeMap<String, i64>, u64),
     ) -> Result<Layout, FillError> {
         let mut reductions = Vec::new();
         for (number, reduction) in program.reductions().iter().enumerate() {
@@ -90,7 +91,7 @@ impl Layout {
             tensor.scale = decays.get(&tensor.name).copied().unwrap_or(1.0);
         }
         let mut layout = Layout { tensors, reductions, rows: layout::rows(signature, dims) };
-        layout.limit(program.limits(), dims);
+        layout.limit(program.limits(), dims, seed);
         layout.steer(program, dims);
         Ok(layout)
     }

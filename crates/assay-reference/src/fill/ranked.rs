@@ -13,6 +13,8 @@ use super::values;
 pub enum Pattern {
     /// Few different values, so that most elements are tied, zeros of both signs among them.
     Ties,
+    /// Zeros of both signs above nothing but -1: whether they are equal decides the order.
+    Zeros,
     /// Every element the same.
     Equal,
     /// Never falling from first to last.
@@ -28,7 +30,14 @@ pub enum Pattern {
 /// The patterns of a row of `length` elements: peaks at every critical place, and all the rest.
 pub fn patterns(length: usize, tile: Option<usize>) -> Vec<Pattern> {
     let peaks = critical_places(length, tile).into_iter().map(Pattern::Peak);
-    let rest = [Pattern::Ties, Pattern::Rising, Pattern::Falling, Pattern::Equal, Pattern::Wide];
+    let rest = [
+        Pattern::Ties,
+        Pattern::Zeros,
+        Pattern::Rising,
+        Pattern::Falling,
+        Pattern::Equal,
+        Pattern::Wide,
+    ];
     peaks.chain(rest).collect()
 }
 
@@ -68,6 +77,7 @@ fn fill_line(
     let mut row: Vec<f64> = (0..line.length)
         .map(|_| match pattern {
             Pattern::Ties => tied[random.below(tied.len() as u64) as usize],
+            Pattern::Zeros => tied[random.below(3) as usize],
             Pattern::Equal => 1.0,
             Pattern::Wide => values::wide(tensor.format, random),
             _ => values::ordinary(tensor.format, random),
@@ -81,5 +91,36 @@ fn fill_line(
     }
     for (place, value) in row.into_iter().enumerate() {
         elements[line.at(place)] = values::nearest(tensor.format, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_num::Format;
+
+    use super::*;
+
+    #[test]
+    fn in_a_row_of_zeros_both_signs_stand_above_a_few_negatives() {
+        let tensor = TensorLayout {
+            name: "x".to_owned(),
+            format: Format::Bf16,
+            shape: vec![64],
+            row_axis: None,
+            walked: vec![0],
+            tiles: vec![None],
+            scale: 1.0,
+            exact: None,
+            indices: None,
+        };
+        let layout = Layout { tensors: vec![tensor], reductions: Vec::new(), rows: 1 };
+        assert!(patterns(64, None).contains(&Pattern::Zeros));
+        let inputs = build(&layout, "x", &[Pattern::Zeros], &mut SplitMix64::new(1));
+        let row = &inputs.tensors["x"];
+        let zeros = |negative: bool| {
+            row.iter().filter(move |x| **x == 0.0 && x.is_sign_negative() == negative).count()
+        };
+        assert!(zeros(false) > 8 && zeros(true) > 8, "{row:?}");
+        assert!(row.iter().all(|value| *value == 0.0 || *value == -1.0), "{row:?}");
     }
 }

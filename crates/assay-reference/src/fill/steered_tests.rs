@@ -66,7 +66,7 @@ fn shape() -> Dims {
 }
 
 fn layout(program: &Program) -> Layout {
-    Layout::of(program, &shape(), &BTreeMap::new()).expect("a layout")
+    Layout::of(program, &shape(), (&BTreeMap::new(), 1)).expect("a layout")
 }
 
 /// The largest miss, in bounds, of each narrow replay of a reduction over all of its fills.

@@ -150,7 +150,7 @@ mod tests {
         let text = "s[r] = sum(k in 0..cols: x[r, k])\ny[r, c] = s[r] * x[r, c] * w[c]";
         let program = Formula::parse(text).and_then(|f| f.check(&signature)).expect("a program");
         let dims = dims([("rows", rows), ("cols", cols)]);
-        Layout::of(&program, &dims, &BTreeMap::new()).expect("a layout")
+        Layout::of(&program, &dims, (&BTreeMap::new(), 1)).expect("a layout")
     }
 
     /// How often each value of a tensor came up in all runs.

@@ -41,7 +41,7 @@ fn program(family: &str, format: Format) -> Program {
 fn layout(family: &str, format: Format, rows: i64, cols: i64) -> Layout {
     let dims: Dims = crate::dims([("rows", rows), ("cols", cols)]);
     let tiles = BTreeMap::from([("cols".to_owned(), 256)]);
-    Layout::of(&program(family, format), &dims, &tiles).expect("a layout")
+    Layout::of(&program(family, format), &dims, (&tiles, 1)).expect("a layout")
 }
 
 /// The terms of each row of a sum, as the fill's values make them.
@@ -105,7 +105,7 @@ fn a_formula_of_ones_own_is_understood_through_its_statements() {
     };
     let program = Formula::parse(text).expect("text").check(&signature).expect("a program");
     let dims = crate::dims([("rows", 3), ("cols", 10)]);
-    let layout = Layout::of(&program, &dims, &BTreeMap::new()).expect("a layout");
+    let layout = Layout::of(&program, &dims, (&BTreeMap::new(), 1)).expect("a layout");
     assert_eq!(layout.reductions[1].term, Term::Exponential("x".to_owned()));
     assert_eq!(layout.reductions[1].reads, [("x".to_owned(), 1)]);
     assert_eq!(layout.tensors[0].row_axis, Some(0));
@@ -245,7 +245,7 @@ fn inputs_that_a_sum_adds_up_are_tiny_together_in_some_row() {
     };
     let program = Formula::parse(text).expect("text").check(&signature).expect("a program");
     let dims = crate::dims([("rows", 8), ("cols", 10)]);
-    let together = Layout::of(&program, &dims, &BTreeMap::new()).expect("a layout");
+    let together = Layout::of(&program, &dims, (&BTreeMap::new(), 1)).expect("a layout");
     let styles = shapes::styles(&together);
     let row = styles.iter().position(|style| *style == shapes::Style::TinyTogether);
     let row = row.expect("the style is tried");
