@@ -98,7 +98,9 @@ __device__ static void affine_gemv(const unsigned* w, const Scale* scales, const
         const unsigned group = (fault("wrong_group") ? c % kTile : c) / Group;
         const float scale = widen(row_scales[group]);
         float bias = widen(row_biases[group]);
-        if constexpr (Offset > 0) bias = fmaf(-static_cast<float>(Offset), scale, bias);
+        if constexpr (Offset > 0 && !fault("bias_not_moved")) {
+            bias = fmaf(-static_cast<float>(Offset), scale, bias);
+        }
         if (fault("tail_bias_dropped") && c >= kTile) bias = 0.0f;
         sum = fmaf(scale, sums.x, sum);
         sum = carried(fmaf(bias, sums.y, sum));

@@ -203,7 +203,7 @@ __device__ inline Outcome<Dim, Group> attend(const __nv_bfloat16* queries, const
     load_queries(queries, shared);
     for (int tile = range.first / kTileKeys * kTileKeys; tile < range.last; tile += kTileKeys) {
         load_tile(cache, tile, range, shared);
-        __syncthreads();
+        if constexpr (!fault("missing_load_barrier")) __syncthreads();
         score_tile(tile, range, scale, shared);
         __syncthreads();
         weigh_tile(outcome, tile + kTileKeys >= range.last, shared);

@@ -41,9 +41,11 @@ __device__ inline float max_nan(float a, float b) {
 __device__ inline unsigned lane_index() { return threadIdx.x % kWarp; }
 __device__ inline unsigned warp_index() { return threadIdx.x / kWarp; }
 
-// Row `row` of a matrix of `cols` columns; the product may pass 2^31.
+// Row `row` of a matrix of `cols` columns; the product may pass 2^31. In the fault it wraps as an
+// int32 does, at 2^16 in place of 2^32, so that shapes of everyday size show it.
 template <typename T>
 __device__ inline T* row_start(T* matrix, unsigned row, unsigned cols) {
+    if constexpr (fault("offset_overflow")) return matrix + static_cast<uint16_t>(row * cols);
     return matrix + static_cast<int64_t>(row) * cols;
 }
 

@@ -8,13 +8,25 @@
 constexpr int kThreads = 256;
 constexpr unsigned kAhead = 4;
 
+// A sum after a rank is added: as it is, but in the faults that round it.
+__device__ static float after_rank(float sum) {
+    if constexpr (fault("rounding_added")) sum = __bfloat162float(__float2bfloat16_rn(sum));
+    return carried(sum);
+}
+
 template <typename T>
 __device__ static void plain(const T* shards, T* y, unsigned ranks, unsigned count) {
     const unsigned i = blockIdx.x * kThreads + threadIdx.x;
     if (i >= count) return;
+    // The last block that is not whole.
+    if (fault("dropped_tail") && blockIdx.x * kThreads + kThreads > count) return;
+    const unsigned added = fault("off_by_one_row") ? ranks - 1 : ranks;
     float sum = widen(shards[i]);
 #pragma unroll 4
-    for (unsigned s = 1; s < ranks; ++s) sum += widen(row_start(shards, s, count)[i]);
+    for (unsigned s = 1; s < added; ++s) {
+        sum = after_rank(sum + widen(row_start(shards, s, count)[i]));
+    }
+    if constexpr (fault("input_written")) narrow(sum, const_cast<T*>(shards) + i);
     narrow(sum, y + i);
 }
 
@@ -22,11 +34,7 @@ __device__ static void plain(const T* shards, T* y, unsigned ranks, unsigned cou
 template <unsigned N>
 __device__ static void add(Pack<N>& sums, const Pack<N>& terms) {
 #pragma unroll
-    for (unsigned i = 0; i < N; ++i) {
-        float sum = sums.at[i] + terms.at[i];
-        if constexpr (fault("rounding_added")) sum = __bfloat162float(__float2bfloat16_rn(sum));
-        sums.at[i] = carried(sum);
-    }
+    for (unsigned i = 0; i < N; ++i) sums.at[i] = after_rank(sums.at[i] + terms.at[i]);
 }
 
 template <typename T>

@@ -18,7 +18,6 @@ __device__ static float input(const float* x, unsigned own, unsigned cols) {
     return own < cols ? x[own] : 0.0f;
 }
 
-// A row's weights; in the fault their offset wraps, at 2^16 so that small shapes show it.
 __device__ static const __nv_bfloat16* row_weights(const __nv_bfloat16* w, unsigned row,
                                                    unsigned cols) {
     if constexpr (fault("offset_overflow")) return w + static_cast<uint16_t>(row * cols);
