@@ -27,6 +27,8 @@ pub const COMMAND: &str = "cargo xtask records";
 const BUILT_IN: &[(&str, &str)] = &[
     ("cuda-13.0.88.json", include_str!("../../../records/limits/cuda-13.0.88.json")),
     ("cuda-13.2.86.json", include_str!("../../../records/limits/cuda-13.2.86.json")),
+    ("cuda-13.3.73.json", include_str!("../../../records/limits/cuda-13.3.73.json")),
+    ("cuda-13.5.37.json", include_str!("../../../records/limits/cuda-13.5.37.json")),
 ];
 
 /// Every set of records, for both vendors whose compilers can be recorded.

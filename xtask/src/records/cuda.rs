@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assay_image::{Contents, CudaKernel, Release};
-use assay_limits::{Chip, Chips, Digest, RecordSet};
+use assay_limits::{Chip, Chips, Digest, RecordSet, SourceText};
 
 use super::in_parallel;
 use super::listing::{self, disagreements};
 use super::module::{Module, suite};
+use crate::kernels::{OPTIONS, without_banner};
 use crate::toolchain;
 
 /// One release of nvcc.
@@ -19,7 +21,7 @@ pub(super) struct Nvcc {
     pub(super) path: PathBuf,
     chips: Vec<String>,
     options: Vec<String>,
-    /// Where the images are kept, so that what has not changed is not compiled again.
+    /// Where the images are kept, so that PTX that has not changed is not compiled again.
     images: PathBuf,
 }
 
@@ -37,13 +39,21 @@ fn chips() -> Vec<String> {
     cuda.map(|chip| chip.name().to_owned()).collect()
 }
 
-/// The options of every compile.
+/// The options of every compile: those of the PTX that the suite ships, then those by which it is
+/// compiled for each chip.
 ///
 /// The suite ships PTX for the oldest architecture, which a driver compiles for the chip at hand:
 /// that compile is recorded, and not one whose front end knows the chip.
 fn options(chips: &[String]) -> Vec<String> {
+    let mut options = OPTIONS.map(str::to_owned).to_vec();
+    options.extend(assembly(chips));
+    options
+}
+
+/// How PTX is compiled for every chip at once.
+fn assembly(chips: &[String]) -> [String; 2] {
     let code = format!("-gencode=arch=compute_80,code=[{}]", chips.join(","));
-    ["-O3", "-std=c++17", "-fatbin", &code].map(str::to_owned).to_vec()
+    ["-fatbin".to_owned(), code]
 }
 
 /// The digest of each module as it would be compiled today.
@@ -119,31 +129,40 @@ impl Nvcc {
         Ok(kernels)
     }
 
-    /// Compiles a module, unless it was compiled from the same texts already. The compiler gets a
-    /// relative path, since names of internal symbols may depend on it.
+    /// Compiles a module to PTX, and that for every chip unless it was before.
     fn compile(&self, module: &Module) -> Result<Compiled, String> {
         let path = self.images.join(format!("{}.fatbin", module.name));
-        let cannot = |error: std::io::Error| format!("{}: {error}", path.display());
-        let stamp = path.with_extension("stamp");
-        let wanted = module.digest(&self.options).to_string();
-        if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-            let log = fs::read_to_string(path.with_extension("log")).map_err(cannot)?;
-            let image = fs::read(&path).map_err(cannot)?;
-            return Ok(Compiled { path, image, log });
-        }
+        let cannot = |error: io::Error| format!("{}: {error}", path.display());
         fs::create_dir_all(path.parent().unwrap_or(&self.images)).map_err(cannot)?;
-        let mut command = Command::new(&self.path);
-        command.current_dir(suite()).args(&self.options).args(["-Xptxas", "-v", "-o"]);
-        let output = command.arg(&path).arg(&module.source).output().map_err(cannot)?;
-        let log = String::from_utf8_lossy(&output.stderr).into_owned()
-            + &String::from_utf8_lossy(&output.stdout);
-        if !output.status.success() {
-            return Err(format!("nvcc {} refuses it: {log}", self.release));
+        let ptx = path.with_extension("ptx");
+        // The compiler gets a relative path, since names of internal symbols may depend on it.
+        self.run(Command::new(&self.path).args(OPTIONS).arg("-o").args([&ptx, &module.source]))?;
+        let text = fs::read_to_string(&ptx).map_err(cannot)?;
+        let text = SourceText { path: String::new(), text: without_banner(&text).into() };
+        let wanted = Digest::of(&[text], &self.options).to_string();
+        let (stamp, log) = (path.with_extension("stamp"), path.with_extension("log"));
+        if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+            let mut command = Command::new(&self.path);
+            command.args(assembly(&self.chips)).args(["-Xptxas", "-v", "-o"]);
+            let said = self.run(command.args([&path, &ptx]))?;
+            fs::write(&log, said).map_err(cannot)?;
+            fs::write(&stamp, wanted).map_err(cannot)?;
         }
-        fs::write(path.with_extension("log"), &log).map_err(cannot)?;
-        fs::write(&stamp, wanted).map_err(cannot)?;
+        let log = fs::read_to_string(log).map_err(cannot)?;
         let image = fs::read(&path).map_err(cannot)?;
         Ok(Compiled { path, image, log })
+    }
+
+    /// Runs nvcc among the sources; what it says.
+    fn run(&self, command: &mut Command) -> Result<String, String> {
+        let output = command.current_dir(suite()).output();
+        let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        if output.status.success() {
+            return Ok(said);
+        }
+        Err(format!("nvcc {} refuses it: {said}", self.release))
     }
 }
 
