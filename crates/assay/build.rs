@@ -23,19 +23,24 @@ fn main() -> io::Result<()> {
     fs::write(Path::new(&env_variable("OUT_DIR")?).join("suite_files.rs"), table)
 }
 
-/// The manifests and the PTX below a folder, telling Cargo to look at the folder again.
+/// The files of the suite below a folder, telling Cargo to look at the folder again.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
             collect(&path, files)?;
-        } else if path.extension().is_some_and(|kind| kind == "ptx" || kind == "toml") {
+        } else if path.extension().is_some_and(is_embedded) {
             println!("cargo::rerun-if-changed={}", path.display());
             files.push(path);
         }
     }
     Ok(())
+}
+
+/// Manifests, the PTX that they name, what gate 5 reads, and the sources that its records are of.
+fn is_embedded(kind: &std::ffi::OsStr) -> bool {
+    ["ptx", "toml", "json", "cu", "cuh"].iter().any(|known| kind == *known)
 }
 
 fn env_variable(name: &str) -> io::Result<String> {

@@ -1,13 +1,13 @@
 //! A kernel bound to a device: the subject that the gates see.
 
-use assay_device::Device;
+use assay_device::{Device, DeviceFacts};
 use assay_record::Gate;
 use assay_reference::{Bounded, Dims, Evaluation, Inputs, Replay};
 
 use crate::kernel::Kernel;
 use crate::launcher::Launcher;
 use crate::spec::Spec;
-use crate::subject::{Evaluated, RunError, RunRequest, RunResult, Subject};
+use crate::subject::{Evaluated, Loaded, RunError, RunRequest, RunResult, Subject};
 
 /// One kernel, with the kernel it replaces if there is one, on one device.
 pub struct DeviceSubject<'a> {
@@ -41,6 +41,15 @@ impl<'a> DeviceSubject<'a> {
 impl Subject for DeviceSubject<'_> {
     fn spec(&self) -> &Spec {
         self.kernel.spec()
+    }
+
+    fn device(&self) -> Option<&DeviceFacts> {
+        let facts = self.launcher.facts();
+        facts.multiprocessor.is_some().then_some(facts)
+    }
+
+    fn loaded(&mut self, symbol: &str, block: (u32, u32)) -> Result<Loaded, RunError> {
+        self.launcher.loaded(self.kernel.spec(), symbol, block)
     }
 
     fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use assay_record::Gate;
 
 use crate::kernel::Kernel;
+use crate::limits::Compiled;
 use crate::manifest::ManifestKernel;
 use crate::spec::{ModuleKind, ModuleRef, Spec};
 
@@ -109,6 +110,8 @@ impl Fault {
             path: self.build_path(),
             bytes: Arc::new(ptx),
             source: spec.module.as_ref().and_then(|module| module.source.clone()),
+            compiled: Compiled::Unknown,
+            chips: Vec::new(),
         }));
         Ok(BuiltFault { fault: self.clone(), kernel: ManifestKernel::new(spec) })
     }
@@ -150,6 +153,8 @@ mod tests {
             path: "k.ptx".into(),
             bytes: Arc::new(ptx.as_bytes().to_vec()),
             source: Some(source.into()),
+            compiled: Compiled::Unknown,
+            chips: Vec::new(),
         }));
         let kind = CATALOGUE.iter().find(|kind| kind.name == "max-from-zero").expect("a kind");
         Fault {

@@ -12,7 +12,7 @@ use assay_reference::{Dims, Extent};
 use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::spec::{ArgumentSpec, LaunchSpec, ModuleKind, ModuleRef, Role, Spec, shown};
-use crate::subject::{RunError, RunRequest, RunResult};
+use crate::subject::{Loaded, RunError, RunRequest, RunResult};
 
 /// A device with the modules loaded so far.
 pub struct Launcher<'d> {
@@ -89,6 +89,23 @@ impl<'d> Launcher<'d> {
         Ok(result)
     }
 
+    /// What the device says of one of the kernel's symbols, in blocks of so many threads and
+    /// dynamic shared bytes.
+    ///
+    /// # Errors
+    /// As [`Launcher::bind`].
+    pub fn loaded(
+        &mut self,
+        spec: &Spec,
+        symbol: &str,
+        (threads, shared_bytes): (u32, u32),
+    ) -> Result<Loaded, RunError> {
+        let module = self.module(spec)?;
+        let kernel = self.device.kernel_facts(module, symbol).map_err(|error| run_error(&error))?;
+        let blocks = self.device.occupancy(module, symbol, threads, shared_bytes);
+        Ok(Loaded { kernel, blocks: blocks.map_err(|error| run_error(&error))? })
+    }
+
     fn launch_all(
         &mut self,
         module: ModuleId,
@@ -143,7 +160,13 @@ impl<'d> Launcher<'d> {
         if let Some(loaded) = self.modules.get(&key) {
             return Ok(*loaded);
         }
-        let loaded = self.device.load(&image(module)).map_err(|error| run_error(&error))?;
+        let image = image(module).ok_or_else(|| RunError::Unsupported {
+            what: format!(
+                "module `{}` has images for gate 5 alone: give its `ptx`, `cubin` or `fatbin`",
+                module.name
+            ),
+        })?;
+        let loaded = self.device.load(&image).map_err(|error| run_error(&error))?;
         self.modules.insert(key, loaded);
         Ok(loaded)
     }
@@ -158,15 +181,17 @@ impl Drop for Launcher<'_> {
     }
 }
 
-fn image(module: &ModuleRef) -> Image {
+/// The code that a device loads, if there is any.
+fn image(module: &ModuleRef) -> Option<Image> {
     let bytes = module.bytes.as_ref();
-    match module.kind {
+    Some(match module.kind {
+        ModuleKind::Images => return None,
         ModuleKind::Ptx => {
             Image::ptx(module.path.display().to_string(), String::from_utf8_lossy(bytes))
         }
         ModuleKind::Cubin => Image::Cubin(bytes.clone()),
         ModuleKind::Fatbin => Image::Fatbin(bytes.clone()),
-    }
+    })
 }
 
 /// The arguments of a launch, in the symbol's order.

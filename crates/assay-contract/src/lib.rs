@@ -12,6 +12,7 @@ pub mod gates;
 mod kernel;
 mod launcher;
 mod layout;
+pub mod limits;
 pub mod manifest;
 mod memory;
 pub mod run;

@@ -13,6 +13,7 @@ use assay_reference::{
     ProblemKind, Program, Replay, Signature,
 };
 
+use crate::limits::Compiled;
 use crate::subject::Evaluated;
 use crate::twins::Twin;
 
@@ -65,6 +66,10 @@ pub struct Spec {
     pub control_for: Option<Gate>,
     /// The kernel that the control is a broken copy of.
     pub control_of: Option<String>,
+    /// The chips that a control of gate 5 must be red on, and no others; any where empty.
+    pub control_chips: Vec<String>,
+    /// The chips that it is launched on; where empty, those that it was compiled for.
+    pub chips: Vec<String>,
     /// The kernel whose random inputs this one is judged on, where it is a broken build of it.
     pub drawn_as: Option<String>,
     /// The device backends that can run it; empty means all.
@@ -124,6 +129,8 @@ impl Spec {
             known: Vec::new(),
             control_for: None,
             control_of: None,
+            control_chips: Vec::new(),
+            chips: Vec::new(),
             drawn_as: None,
             backends: Vec::new(),
             budget: None,
@@ -228,6 +235,10 @@ pub struct ModuleRef {
     pub bytes: Arc<Vec<u8>>,
     /// The source it was compiled from, for people.
     pub source: Option<PathBuf>,
+    /// What compilers made of its kernels, as far as it is known.
+    pub compiled: Compiled,
+    /// The chips that its kernels are launched on, where they name none themselves.
+    pub chips: Vec<String>,
 }
 
 /// The kinds of compiled code a manifest can name.
@@ -239,6 +250,8 @@ pub enum ModuleKind {
     Cubin,
     /// Images for several architectures.
     Fatbin,
+    /// Nothing that a device here loads: only images that gate 5 reads.
+    Images,
 }
 
 /// One dimension of the served envelope; all sizes are counts of elements.

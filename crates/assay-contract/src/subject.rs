@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_device::Schedule;
+use assay_device::{DeviceFacts, KernelFacts, Schedule};
 use assay_record::Gate;
 use assay_reference::{Bounded, Dims, Evaluation, EvaluationError, Inputs, Replay};
 use thiserror::Error;
@@ -23,6 +23,21 @@ pub trait Subject {
     /// Runs the kernel that this one replaces; `None` if it replaces none.
     fn run_replaced(&mut self, _request: &RunRequest<'_>) -> Option<Result<RunResult, RunError>> {
         None
+    }
+
+    /// The device that the kernel is loaded on, where that device allots registers and shared
+    /// memory, so that it can tell what the kernel takes.
+    fn device(&self) -> Option<&DeviceFacts> {
+        None
+    }
+
+    /// What that device says of one of the kernel's symbols, launched in blocks of so many threads
+    /// and dynamic shared bytes.
+    ///
+    /// # Errors
+    /// The device's refusal; always where [`Subject::device`] has none.
+    fn loaded(&mut self, symbol: &str, _block: (u32, u32)) -> Result<Loaded, RunError> {
+        Err(RunError::request(format!("`{symbol}` is loaded on no device")))
     }
 
     /// True if [`RunRequest::schedule`] decides the order in which blocks and warps run. Where it
@@ -51,11 +66,32 @@ pub trait Subject {
     }
 }
 
+/// What a device says of a kernel that it has loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// What the kernel takes of it.
+    pub kernel: KernelFacts,
+    /// The blocks that a multiprocessor holds at a time, where the device counts them.
+    pub blocks: Option<u32>,
+}
+
 /// What a subject that wraps another one answers as that one does: everything but its runs.
 macro_rules! answers_as {
     ($inner:ident) => {
         fn spec(&self) -> &$crate::spec::Spec {
             self.$inner.spec()
+        }
+
+        fn device(&self) -> Option<&assay_device::DeviceFacts> {
+            self.$inner.device()
+        }
+
+        fn loaded(
+            &mut self,
+            symbol: &str,
+            block: (u32, u32),
+        ) -> Result<$crate::subject::Loaded, $crate::subject::RunError> {
+            self.$inner.loaded(symbol, block)
         }
 
         fn obeys_schedules(&self) -> bool {

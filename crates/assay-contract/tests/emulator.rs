@@ -167,7 +167,7 @@ fn assert_red(result: &GateResult, words: &str) {
 
 #[test]
 fn a_correct_kernel_passes_every_gate_on_the_emulator() {
-    let outcome = Case::of("twice").check(&run::GATES);
+    let outcome = Case::of("twice").check(&run::GATES_THAT_RUN);
     let seen: Vec<_> = outcome.result.gates.iter().map(|gate| gate.outcome).collect();
     let expected = [Outcome::Pass, Outcome::Pass, Outcome::Pass, Outcome::NotApplicable];
     assert_eq!((seen.as_slice(), outcome.exit), (expected.as_slice(), ExitCode::Holds));

@@ -2,19 +2,30 @@
 //! and every control planted for it.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
+use assay_contract::manifest::{DiskFiles, RecordedFiles, parse_manifest};
 use assay_contract::spec::Spec;
-use assay_contract::{
-    CheckOptions, Kernel, ManifestKernel, RunOutcome, Silent, load_manifest, run,
-};
-use assay_record::{ExitCode, Outcome};
+use assay_contract::{CheckOptions, Kernel, ManifestKernel, RunOutcome, Silent, run};
+use assay_limits::Records;
+use assay_record::{ExitCode, Gate, Outcome};
 
 fn load(file: &str) -> Vec<ManifestKernel> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/cuda").join(file);
-    let manifest = load_manifest(&path);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/cuda");
+    let text = std::fs::read_to_string(folder.join(file)).expect("the manifest is there");
+    let records = Records::built_in().expect("the records can be read");
+    let files = RecordedFiles::new(DiskFiles::new(folder), Arc::new(records));
+    let manifest = parse_manifest(file, &text, &files);
     assert_eq!(manifest.errors, []);
     manifest.kernels
+}
+
+/// The planted controls of the gates that run kernels.
+fn controls_that_run() -> Vec<ManifestKernel> {
+    let runs = |kernel: &ManifestKernel| kernel.spec().control_for != Some(Gate::Limits);
+    load("controls.toml").into_iter().filter(runs).collect()
 }
 
 /// The kernels of every manifest but the controls'.
@@ -32,7 +43,9 @@ fn suite() -> Vec<ManifestKernel> {
 fn row_sum() -> Vec<ManifestKernel> {
     let all = load("row_sum.toml").into_iter().chain(load("controls.toml"));
     let concerns = |spec: &Spec| {
-        spec.name == "row_sum_f32" || spec.control_of.as_deref() == Some("row_sum_f32")
+        let limits = spec.control_for == Some(Gate::Limits);
+        let is_control = spec.control_of.as_deref() == Some("row_sum_f32") && !limits;
+        spec.name == "row_sum_f32" || is_control
     };
     all.filter(|kernel| concerns(kernel.spec())).collect()
 }
@@ -62,7 +75,7 @@ fn row_sum_passes_every_gate_and_every_control_is_red() {
 #[test]
 fn every_control_replaced_by_the_correct_kernel_fails_the_run() {
     let suite: Vec<Spec> = suite().into_iter().map(ManifestKernel::into_spec).collect();
-    for control in load("controls.toml") {
+    for control in controls_that_run() {
         let control = control.into_spec();
         let name = control.name.clone();
         let correct = suite.iter().find(|spec| control.control_of.as_ref() == Some(&spec.name));
@@ -81,7 +94,7 @@ fn every_control_replaced_by_the_correct_kernel_fails_the_run() {
 
 #[test]
 fn every_control_is_red_at_more_than_one_shape() {
-    let controls = load("controls.toml");
+    let controls = controls_that_run();
     let run = check(&controls, &CheckOptions::default());
     assert_eq!(run.exit, ExitCode::Holds, "{}", problems(&run));
     for outcome in &run.kernels {
@@ -92,4 +105,51 @@ fn every_control_is_red_at_more_than_one_shape() {
         let odd = shapes.iter().flatten().any(|(_, size)| size % 2 == 1 && *size > 1);
         assert!(odd, "{name} is red at no odd size: {shapes:?}");
     }
+}
+
+/// Gate 5 alone, which opens no device.
+fn check_limits(kernels: &[ManifestKernel]) -> RunOutcome {
+    check(kernels, &CheckOptions { gates: vec![Gate::Limits], ..CheckOptions::default() })
+}
+
+#[test]
+fn every_control_of_gate_5_is_red_on_exactly_the_chips_that_it_names() {
+    let is_of_limits = |kernel: &ManifestKernel| kernel.spec().control_for == Some(Gate::Limits);
+    let controls: Vec<_> = load("controls.toml").into_iter().filter(is_of_limits).collect();
+    let run = check_limits(&controls);
+    assert_eq!(run.exit, ExitCode::Holds, "{}", problems(&run));
+    assert_eq!(run.summary.controls_red as usize, controls.len());
+    let partial = |control: &ManifestKernel| {
+        let spec = control.spec();
+        !spec.control_chips.is_empty() && spec.control_chips != spec.chips
+    };
+    assert!(controls.iter().any(partial), "some control tells chips apart");
+}
+
+#[test]
+fn every_launch_of_the_suite_fits_every_chip_that_is_recorded_in_well_under_a_second() {
+    let suite = suite();
+    let start = std::time::Instant::now();
+    let run = check_limits(&suite);
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(run.exit, ExitCode::Holds, "{}", problems(&run));
+    assert_eq!(run.summary.limit_problems, 0);
+    let gates = run.kernels.iter().flat_map(|kernel| &kernel.result.gates);
+    let chips: usize = gates.map(|gate| gate.chips.len()).sum();
+    assert!(chips >= 9 * suite.len(), "{chips} pairs of {} kernels and chips", suite.len());
+    assert!(seconds < 1.0, "{seconds} s for {chips} pairs of a kernel and a chip");
+}
+
+#[test]
+fn every_kernel_of_the_suite_agrees_with_the_gpu_that_loads_it_gpu() {
+    if let Err(error) = assay_device::open("cuda:0") {
+        let test = "every_kernel_of_the_suite_agrees_with_the_gpu_that_loads_it_gpu";
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");
+        return;
+    }
+    let suite = suite();
+    let kernels: Vec<&dyn Kernel> = suite.iter().map(|kernel| kernel as &dyn Kernel).collect();
+    let options = CheckOptions { gates: vec![Gate::Limits], ..CheckOptions::default() };
+    let run = run::run(&kernels, &|| assay_device::open("cuda:0"), &options, &Silent);
+    assert_eq!(run.exit, ExitCode::Holds, "{}", problems(&run));
 }

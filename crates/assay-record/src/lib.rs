@@ -11,6 +11,7 @@
 //! [`SCHEMA`], and an older reader says that the record is newer than itself.
 
 mod case;
+mod chip;
 mod exit;
 mod fault;
 mod gate;
@@ -20,6 +21,7 @@ mod report;
 mod shard;
 
 pub use case::{CaseName, CaseNameError};
+pub use chip::{ChipFit, ChipOccupancy, LoadedKernel, LoadedOccupancy};
 pub use exit::ExitCode;
 pub use fault::{Discrimination, FaultResult, FaultVerdict};
 pub use gate::{Gate, UnknownGate};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CaseName, Discrimination, FaultResult, Gate, Number, Outcome, Shard};
+use crate::{CaseName, ChipFit, Discrimination, FaultResult, Gate, Number, Outcome, Shard};
 
 /// The schema that this version writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -97,6 +97,9 @@ pub struct GateResult {
     /// What a reader should know besides: what could not be shown, and why.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// How the launches fit each chip served; of gate 5 only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chips: Vec<ChipFit>,
 }
 
 /// What a run found about one kernel.
@@ -136,7 +139,9 @@ impl KernelResult {
     #[must_use]
     pub fn is_skipped(&self) -> bool {
         let reason = self.error.as_deref().unwrap_or_default();
-        self.gates.is_empty() && reason.starts_with("skipped: ")
+        // Gate 5 needs no device, so it also judges what no device here can run.
+        let ran = self.gates.iter().any(|result| result.gate != Gate::Limits);
+        !ran && reason.starts_with("skipped: ")
     }
 
     /// Whether this planted control failed the gate that it was built to fail.

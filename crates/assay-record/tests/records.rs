@@ -55,6 +55,7 @@ fn report() -> Report {
         margin: Some(Number(5e-324)),
         findings: vec![finding],
         notes: vec!["a note".to_owned()],
+        chips: Vec::new(),
     };
     Report {
         schema: SCHEMA,
@@ -226,6 +227,7 @@ fn a_kernel_passes_only_if_something_passed_and_nothing_else_happened() {
         margin: None,
         findings: Vec::new(),
         notes: Vec::new(),
+        chips: Vec::new(),
     };
     let kernel = |gates| KernelResult {
         kernel: "k".to_owned(),

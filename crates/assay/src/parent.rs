@@ -335,6 +335,7 @@ fn dead(
                 margin: None,
                 findings,
                 notes: Vec::new(),
+                chips: Vec::new(),
             });
         }
         _ => result.error = Some(reason),

@@ -1,6 +1,7 @@
 //! A report as text: a table of kernels, a table of controls, every problem, and the summary.
 
 mod faults;
+mod limits;
 mod matrix;
 mod notes;
 mod problems;
@@ -36,12 +37,14 @@ pub(crate) fn report(report: &Report, view: &View<'_>) -> String {
     let sections = [
         heading(report),
         tables::kernels(report, view.gates),
+        limits::used(report),
         tables::controls(report),
         faults::faults(report, view),
         faults::discrimination(report),
         problems::problems(report, view),
         faults::problems(report, view),
         problems::smallest(report, view),
+        if view.notes { limits::occupancies(report) } else { String::new() },
         if view.notes { notes::all(report) } else { notes::count(report) },
         summary_line(report, view.gates),
     ];

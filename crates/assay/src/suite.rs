@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use assay_contract::Kernel;
 use assay_contract::fault::Fault;
 use assay_contract::manifest::{
-    EmbeddedFiles, Manifest, ManifestError, ManifestKernel, load_manifest, parse_manifest,
+    EmbeddedFiles, Manifest, ManifestError, ManifestKernel, RecordedFiles, load_manifest,
+    parse_manifest,
 };
 use assay_contract::spec::SourcePlace;
+use assay_limits::Records;
 
 use crate::cli::CheckArguments;
 
-/// Every manifest and PTX file below `kernels/cuda/`, by its path from there.
+/// Every manifest, PTX file and source below `kernels/cuda/`, by its path from there.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/suite_files.rs"));
 
 /// The manifest of the planted controls; every other one holds kernels of the suite.
@@ -96,7 +99,13 @@ fn twice(name: &str, place: SourcePlace, first: &SourcePlace) -> ManifestError {
 fn embedded(name: &str) -> Manifest {
     let found = FILES.iter().find(|(file, _)| *file == name);
     let text = found.map_or("".into(), |(_, bytes)| String::from_utf8_lossy(bytes));
-    parse_manifest(name, &text, &EmbeddedFiles(FILES))
+    parse_manifest(name, &text, &RecordedFiles::new(EmbeddedFiles(FILES), records()))
+}
+
+/// What compilers made of the suite, read once. A test reads it too, so that it can be read.
+fn records() -> Arc<Records> {
+    static RECORDS: OnceLock<Arc<Records>> = OnceLock::new();
+    Arc::clone(RECORDS.get_or_init(|| Arc::new(Records::built_in().unwrap_or_default())))
 }
 
 #[cfg(test)]

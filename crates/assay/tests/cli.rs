@@ -25,11 +25,6 @@ fn an_unknown_gate_is_a_wrong_request() {
 }
 
 #[test]
-fn a_gate_that_is_not_built_yet_is_a_wrong_request() {
-    insta::assert_snapshot!(recorded(&["check", "--gate", "5"]));
-}
-
-#[test]
 fn a_wrong_case_name_is_a_wrong_request() {
     insta::assert_snapshot!(recorded(&["check", "--repro", "row_sum_f32"]));
 }

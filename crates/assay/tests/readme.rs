@@ -29,7 +29,7 @@ fn the_example_that_the_readme_registers_passes() {
     let output = run(&["check", "--manifest", manifest.to_str().expect("the path is text")]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("1 of 1 kernels pass gates 1 to 4"), "{text}");
+    assert!(text.contains("1 of 1 kernels pass gates 1 to 5"), "{text}");
 }
 
 /// What `check --list` counts: kernels, planted controls and cases.
@@ -57,7 +57,7 @@ fn the_readme_counts_the_suites_kernels_controls_and_cases() {
     assert!(readme().contains(&caption), "the README's caption should say: {caption}");
     let red = format!("{controls} of {controls} controls red");
     assert!(readme().contains(&red), "the README's output should say: {red}");
-    let summary = format!("of {kernels} kernels pass gates 1 to 4");
+    let summary = format!("of {kernels} kernels pass gates 1 to 5");
     assert!(readme().contains(&summary), "the README's output should say: {summary}");
 }
 

@@ -5,6 +5,7 @@ mod envelope;
 pub mod fp32_sums;
 pub mod given;
 mod judge;
+pub mod limits;
 mod loudness;
 pub mod non_finite;
 pub mod repeat;
@@ -37,7 +38,7 @@ pub fn check(gate: Gate, subject: &mut dyn Subject, context: &GateContext<'_>) -
         Gate::Repeat => repeat::check(subject, context),
         Gate::Shapes => shapes::check(subject, context),
         Gate::Fp32Sums => fp32_sums::check(subject, context),
-        Gate::Limits => not_applicable(gate, "limits not checked"),
+        Gate::Limits => limits::check(subject, context),
     }
 }
 
@@ -303,6 +304,7 @@ impl Tally {
             margin: self.margin.map(Number),
             findings: self.findings,
             notes: self.notes,
+            chips: Vec::new(),
         }
     }
 

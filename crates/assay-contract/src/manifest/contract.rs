@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use assay_num::Format;
+use assay_record::Gate;
 use assay_reference::{
     Division, Exponential, Extent, HyperbolicTangent, Order, Program, ReduceOperation, Reduction,
     Root,
 };
 
 use super::error::{ManifestError, nearest_hint, quoted};
-use super::kernel::gate;
+use super::kernel::{gate, read_chips};
 use super::reader::{Entry, Table};
 use crate::spec::{KnownFinding, NanRule, Role, Spec};
 use crate::twins::{self, Twin};
@@ -18,7 +19,7 @@ use crate::twins::{self, Twin};
 const ARITHMETIC_KEYS: [&str; 7] =
     ["division", "sqrt", "rsqrt", "exp", "tanh", "flush", "accumulators"];
 const KNOWN_KEYS: [&str; 4] = ["gate", "what", "since", "link"];
-const CONTROL_KEYS: [&str; 2] = ["gate", "of"];
+const CONTROL_KEYS: [&str; 3] = ["gate", "of", "chips"];
 
 /// Reads everything that needs no formula.
 pub(super) fn read_contract(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestError> {
@@ -41,6 +42,12 @@ pub(super) fn read_contract(table: &Table<'_>, spec: &mut Spec) -> Result<(), Ma
         let control = control.table(&CONTROL_KEYS)?;
         spec.control_for = Some(gate(&control.need("gate")?)?);
         spec.control_of = control.get("of").map(|of| of.name().map(str::to_owned)).transpose()?;
+        if let Some(chips) = control.get("chips") {
+            if spec.control_for != Some(Gate::Limits) {
+                return Err(chips.error("only controls of gate `limits` name chips"));
+            }
+            spec.control_chips = read_chips(&chips)?;
+        }
     }
     if let Some(backends) = table.get("backends") {
         let name = |entry: &Entry<'_>| entry.name().map(str::to_owned);

@@ -1,7 +1,12 @@
 //! Where a manifest's files come from: a folder on disk, or the program itself.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use assay_limits::Records;
+
+use crate::limits::{Compiled, RecordedModule};
 
 /// Finds the files that a manifest names.
 pub trait Files {
@@ -10,6 +15,11 @@ pub trait Files {
     /// # Errors
     /// As reading a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// What is recorded of the compiles of a CUDA source, a path relative to the manifest.
+    fn recorded(&self, _source: &Path) -> Compiled {
+        Compiled::Unknown
+    }
 
     /// How `path` is shown to people.
     fn shown(&self, path: &Path) -> PathBuf {
@@ -46,8 +56,60 @@ pub struct EmbeddedFiles<'a>(pub &'a [(&'a str, &'a [u8])]);
 
 impl Files for EmbeddedFiles<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let path = without_parents(path);
         let found = self.0.iter().find(|(name, _)| Path::new(name) == path);
         let missing = || io::Error::new(io::ErrorKind::NotFound, "not built into the program");
         found.map(|(_, bytes)| bytes.to_vec()).ok_or_else(missing)
     }
+}
+
+/// `a/../b` as `b`: files in a program have one path each.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Files with records of what compilers made of the CUDA sources among them.
+#[derive(Debug, Clone)]
+pub struct RecordedFiles<F> {
+    files: F,
+    records: Arc<Records>,
+}
+
+impl<F: Files> RecordedFiles<F> {
+    /// Files whose sources are those of the records, or the records are stale.
+    pub fn new(files: F, records: Arc<Records>) -> RecordedFiles<F> {
+        RecordedFiles { files, records }
+    }
+}
+
+impl<F: Files> Files for RecordedFiles<F> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.files.read(path)
+    }
+
+    fn shown(&self, path: &Path) -> PathBuf {
+        self.files.shown(path)
+    }
+
+    fn recorded(&self, source: &Path) -> Compiled {
+        recorded(&self.records, source, self)
+    }
+}
+
+/// What records hold of a source, and whether they are of the source as it is now.
+pub(super) fn recorded(records: &Arc<Records>, source: &Path, files: &dyn Files) -> Compiled {
+    if records.cuda.is_empty() && records.hip.is_empty() {
+        return Compiled::Unknown;
+    }
+    RecordedModule::of(Arc::clone(records), source, &|path| files.read(Path::new(path)).ok())
 }

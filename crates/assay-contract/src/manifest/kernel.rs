@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_limits::Chip;
 use assay_record::Gate;
 use assay_reference::rule::Rule;
 use assay_reference::{Dims, Signature, Tensor};
@@ -13,9 +14,10 @@ use super::contract::{read_arithmetic, read_contract};
 use super::error::{ManifestError, nearest_hint};
 use super::formula::read_formula;
 use super::reader::{Entry, Table, check_name};
+use crate::limits::{self, chips_named};
 use crate::spec::{ArgumentSpec, DimSpec, Role, RuleSpec, SourcePlace, Spec};
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "module",
     "family",
     "formula",
@@ -39,6 +41,7 @@ const KEYS: [&str; 24] = [
     "control",
     "backends",
     "budget",
+    "chips",
     "what",
 ];
 const DIM_KEYS: [&str; 4] = ["served", "tile", "step", "least"];
@@ -77,7 +80,12 @@ fn read_module(table: &Table<'_>, modules: &Modules, spec: &mut Spec) -> Result<
         let error = entry.error(format!("there is no [module.{name}]"));
         error.maybe_hint(nearest_hint(name, &known))
     })?;
-    spec.module = Some(module.clone()?);
+    let module = module.clone()?;
+    spec.chips = match table.get("chips") {
+        Some(chips) => read_chips(&chips)?,
+        None => module.chips.clone(),
+    };
+    spec.module = Some(module);
     Ok(())
 }
 
@@ -215,6 +223,30 @@ fn signature(spec: &Spec) -> Signature {
 fn tensor(argument: &ArgumentSpec) -> Tensor {
     let ArgumentSpec { name, format, shape, .. } = argument;
     Tensor { name: name.clone(), format: *format, shape: shape.clone() }
+}
+
+/// Chips by their names, or all of a maker by its word.
+pub(super) fn read_chips(entry: &Entry<'_>) -> Result<Vec<String>, ManifestError> {
+    let mut chips: Vec<String> = Vec::new();
+    let words = entry.list()?;
+    if words.is_empty() {
+        let error = entry.error(format!("`{}` is empty", entry.path));
+        return Err(error.hint("leave it out to serve every chip that the kernel is compiled for"));
+    }
+    for word in words {
+        let Some(named) = chips_named(word.text()?) else {
+            let known: Vec<&str> = limits::chips().all().iter().map(Chip::name).collect();
+            let makers = ["cuda", "hip", "metal"];
+            let error = word.error(format!("there is no chip `{}`", word.text()?));
+            return Err(
+                error.maybe_hint(nearest_hint(word.text()?, &[&known[..], &makers].concat()))
+            );
+        };
+        let new = named.into_iter().filter(|name| !chips.iter().any(|chip| chip == name));
+        let new: Vec<String> = new.map(str::to_owned).collect();
+        chips.extend(new);
+    }
+    Ok(chips)
 }
 
 /// The gate that a word names.

@@ -10,6 +10,7 @@ mod error;
 mod fault;
 mod files;
 mod formula;
+mod images;
 mod kernel;
 mod module;
 mod reader;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use toml::de::DeTable;
 
 pub use error::ManifestError;
-pub use files::{DiskFiles, EmbeddedFiles, Files};
+pub use files::{DiskFiles, EmbeddedFiles, Files, RecordedFiles};
 
 use crate::fault::Fault;
 use crate::kernel::Kernel;

@@ -1,19 +1,24 @@
-//! `[module.*]` tables: compiled code and the source it came from.
+//! `[module.*]` tables: compiled code, the source it came from, and what gate 5 may know of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use assay_limits::Records;
+
 use super::error::ManifestError;
-use super::files::Files;
-use super::reader::Entry;
+use super::files::{Files, recorded};
+use super::images::{read_image, read_images};
+use super::kernel::read_chips;
+use super::reader::{Entry, Table};
+use crate::limits::Compiled;
 use crate::spec::{ModuleKind, ModuleRef};
 
-const KEYS: [&str; 4] = ["cuda", "ptx", "cubin", "fatbin"];
+const KEYS: [&str; 7] = ["cuda", "ptx", "cubin", "fatbin", "images", "records", "chips"];
 const LATER: [&str; 4] = ["hsaco", "metal", "metallib", "triton"];
 const COMPILED: [(&str, ModuleKind); 3] =
     [("ptx", ModuleKind::Ptx), ("cubin", ModuleKind::Cubin), ("fatbin", ModuleKind::Fatbin)];
 
-/// Reads one module and its file.
+/// Reads one module and its files.
 pub(super) fn read_module(
     name: &str,
     entry: &Entry<'_>,
@@ -22,16 +27,46 @@ pub(super) fn read_module(
     let table = entry.any_table()?;
     if let Some((key, span, _)) = table.named().into_iter().find(|(key, ..)| LATER.contains(key)) {
         let error = entry.source.error(&span, format!("module kind `{key}` is not read yet"));
-        return Err(error.hint("give `ptx`, `cubin` or `fatbin`"));
+        return Err(error.hint("give `ptx`, `cubin` or `fatbin`, or `images` for gate 5 alone"));
     }
     table.refuse_unknown(&KEYS)?;
     let source = table.get("cuda").map(|cuda| cuda.text().map(PathBuf::from)).transpose()?;
+    let mut module = code(name, (entry, &table), source, files)?;
+    module.compiled = compiled(&table, &module, files)?;
+    if let Some(chips) = table.get("chips") {
+        module.chips = read_chips(&chips)?;
+    }
+    Ok(Arc::new(module))
+}
+
+/// The code that a device loads; none where the module only has images.
+fn code(
+    name: &str,
+    (entry, table): (&Entry<'_>, &Table<'_>),
+    source: Option<PathBuf>,
+    files: &dyn Files,
+) -> Result<ModuleRef, ManifestError> {
     for (key, kind) in COMPILED {
         if let Some(path) = table.get(key) {
             return load(name, kind, &path, source, files);
         }
     }
-    Err(nothing_compiled(entry, source.as_deref()))
+    let Some(images) = table.get("images") else {
+        return Err(nothing_compiled(entry, source.as_deref()));
+    };
+    let first = images.list()?.first().map(Entry::text).transpose()?.map(PathBuf::from);
+    Ok(module(name, ModuleKind::Images, first.unwrap_or_default(), Vec::new(), source))
+}
+
+fn module(
+    name: &str,
+    kind: ModuleKind,
+    path: PathBuf,
+    bytes: Vec<u8>,
+    source: Option<PathBuf>,
+) -> ModuleRef {
+    let (name, bytes) = (name.to_owned(), Arc::new(bytes));
+    ModuleRef { name, kind, path, bytes, source, compiled: Compiled::Unknown, chips: Vec::new() }
 }
 
 fn load(
@@ -40,7 +75,7 @@ fn load(
     entry: &Entry<'_>,
     source: Option<PathBuf>,
     files: &dyn Files,
-) -> Result<Arc<ModuleRef>, ManifestError> {
+) -> Result<ModuleRef, ManifestError> {
     let path = Path::new(entry.text()?);
     let shown = files.shown(path);
     let bytes = files.read(path).map_err(|error| {
@@ -51,13 +86,44 @@ fn load(
         let message = format!("module `{name}`: {} is no text", shown.display());
         return Err(entry.error(message).hint("give compiled images as `cubin` or `fatbin`"));
     }
-    Ok(Arc::new(ModuleRef {
-        name: name.to_owned(),
-        kind,
-        path: path.to_owned(),
-        bytes: Arc::new(bytes),
-        source,
-    }))
+    Ok(module(name, kind, path.to_owned(), bytes, source))
+}
+
+/// What compilers made of the module: the images named, or records, or its own machine code.
+fn compiled(
+    table: &Table<'_>,
+    module: &ModuleRef,
+    files: &dyn Files,
+) -> Result<Compiled, ManifestError> {
+    if let Some(images) = table.get("images") {
+        return read_images(&images, files);
+    }
+    if let Some(entry) = table.get("records") {
+        let Some(source) = &module.source else {
+            return Err(entry.error("`records` needs `cuda`, the source that they are of"));
+        };
+        let records = read_records(&entry, files)?;
+        return Ok(recorded(&Arc::new(records), source, files));
+    }
+    match (module.kind, &module.source) {
+        (ModuleKind::Ptx, Some(source)) => Ok(files.recorded(source)),
+        (ModuleKind::Cubin | ModuleKind::Fatbin, _) => {
+            Ok(read_image(&module.path.display().to_string(), &module.bytes).unwrap_or_else(
+                |error| Compiled::Unreadable(format!("{}: {error}", module.path.display())),
+            ))
+        }
+        _ => Ok(Compiled::Unknown),
+    }
+}
+
+fn read_records(entry: &Entry<'_>, files: &dyn Files) -> Result<Records, ManifestError> {
+    let path = entry.text()?;
+    let shown = files.shown(Path::new(path));
+    let bytes = files
+        .read(Path::new(path))
+        .map_err(|error| entry.error(format!("cannot read {}: {error}", shown.display())))?;
+    let text = String::from_utf8_lossy(&bytes);
+    Records::read([(path, text.as_ref())]).map_err(|error| entry.error(error.to_string()))
 }
 
 fn nothing_compiled(entry: &Entry<'_>, source: Option<&Path>) -> ManifestError {

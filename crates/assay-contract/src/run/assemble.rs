@@ -11,7 +11,10 @@ use crate::subject::RunError;
 pub(super) fn assemble(spec: &Spec, units: Vec<UnitResult>) -> KernelOutcome {
     // Folded from +0.0: the sum of no numbers is -0.0.
     let seconds = units.iter().fold(0.0, |sum, unit| sum + unit.seconds);
-    let skipped = units.iter().all(|unit| unit.skipped);
+    // Gate 5 needs no device, so it is never left out.
+    let mut on_device = units.iter().filter(|unit| unit.gate != Gate::Limits).peekable();
+    let asked = on_device.peek().is_some() || units.is_empty();
+    let skipped = asked && on_device.all(|unit| unit.skipped);
     let mut outcome = KernelOutcome {
         result: KernelResult {
             kernel: spec.name.clone(),
@@ -30,9 +33,11 @@ pub(super) fn assemble(spec: &Spec, units: Vec<UnitResult>) -> KernelOutcome {
             0 => "skipped: no gate that was asked for is one of the kernel's".to_owned(),
             _ => format!("skipped: the kernel runs only on {only}"),
         });
-        return outcome;
+        if spec.is_control() {
+            return outcome;
+        }
     }
-    for unit in units {
+    for unit in units.into_iter().filter(|unit| !unit.skipped) {
         match unit.result {
             Ok(result) => outcome.result.gates.push(with_known(spec, result, unit.partial)),
             Err(error) => blame(&mut outcome, &error),
@@ -106,6 +111,8 @@ pub fn summarize(outcomes: &[KernelOutcome]) -> (Summary, ExitCode) {
 
 fn count(summary: &mut Summary, outcome: &KernelOutcome) {
     let result = &outcome.result;
+    let is_control = result.control_for.is_some();
+    summary.limit_problems += if is_control { 0 } else { limit_problems(result) };
     if outcome.skipped {
         summary.skipped += 1;
     } else if result.control_for.is_some() {
@@ -120,7 +127,12 @@ fn count(summary: &mut Summary, outcome: &KernelOutcome) {
         summary.known += gates(Outcome::Known);
         summary.unproven += gates(Outcome::Unproven);
         summary.unsupported += gates(Outcome::Unsupported);
-        let limits = result.gate(Gate::Limits);
-        summary.limit_problems += u32::from(limits.is_some_and(|g| g.outcome == Outcome::Fail));
     }
+}
+
+/// What gate 5 found that is not known: each launch, rule and chip by itself.
+fn limit_problems(result: &KernelResult) -> u32 {
+    let failed = result.gate(Gate::Limits).filter(|gate| gate.outcome == Outcome::Fail);
+    let findings = failed.into_iter().flat_map(|gate| &gate.findings);
+    findings.filter(|finding| finding.outcome == Outcome::Fail).count() as u32
 }

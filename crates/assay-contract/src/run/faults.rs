@@ -19,7 +19,7 @@ use super::assemble::assemble;
 use super::select::gates_of;
 use super::shared::{References, Sharing};
 use super::unit::{Unit, UnitResult};
-use super::{CheckOptions, DeviceFactory, KernelOutcome, Progress, workers};
+use super::{CheckOptions, DeviceFactory, GATES_THAT_RUN, KernelOutcome, Progress, workers};
 use crate::bind::DeviceSubject;
 use crate::fault::{BuiltFault, Fault};
 use crate::gates::{Effort, Filter, GateContext, check};
@@ -28,8 +28,12 @@ use crate::subject::{RunError, RunRequest, RunResult, Subject, answers_as};
 
 /// The gates that a fault goes through: none, where the one that should catch it was not asked for.
 pub fn fault_gates(fault: &Fault, options: &CheckOptions) -> Vec<Gate> {
-    let asked = options.gates.contains(&fault.gate);
-    if asked { gates_of(&fault.spec, &options.gates) } else { Vec::new() }
+    if !options.gates.contains(&fault.gate) {
+        return Vec::new();
+    }
+    // Nobody compiled a fault's build for any chip.
+    let runs = |gate: &Gate| GATES_THAT_RUN.contains(gate);
+    gates_of(&fault.spec, &options.gates).into_iter().filter(runs).collect()
 }
 
 /// True if `options` select the fault: by its name, or by its kernel's.
@@ -160,6 +164,7 @@ impl FaultRun<'_> {
             margin: None,
             findings: Vec::new(),
             notes: Vec::new(),
+            chips: Vec::new(),
         };
         let Some(correct) = self.kernels.iter().find(|kernel| kernel.spec().name == *of) else {
             let reason = format!("the kernel `{of}` was not there to be compared with");

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use assay_record::{Part, Shard};
+use assay_record::{Gate, Part, Shard};
 
 use super::CheckOptions;
 use super::faults::selects_fault;
@@ -13,8 +13,13 @@ use crate::fault::Fault;
 use crate::kernel::Kernel;
 use crate::spec::Spec;
 
-/// Roughly how much work a kernel is at one gate: the elements of its buffers at all served shapes.
-pub(super) fn weight(spec: &Spec) -> u64 {
+/// Roughly how much work a kernel is at one gate.
+pub(super) fn weight_at(spec: &Spec, gate: Gate) -> u64 {
+    if gate == Gate::Limits { 1 } else { weight(spec) }
+}
+
+/// Roughly how much work it is to run a kernel: the elements of its buffers at all served shapes.
+fn weight(spec: &Spec) -> u64 {
     // A launch costs something, whatever its size.
     const LAUNCH: u64 = 4096;
     let elements = |dims: &assay_reference::Dims| -> u64 {
@@ -115,12 +120,14 @@ impl Fingerprint {
         self.add(&format!("{dims:?} {cases:?} {arguments:?} {rule:?} {arithmetic:?}"));
         self.add(&format!("{formula:?} {:?} {:?}", spec.accumulator, spec.orders));
         self.add(&format!("{:?} {:?} {:?}", spec.in_place, spec.replaces, spec.known));
+        self.add(&format!("{:?} {:?}", spec.chips, spec.control_chips));
         for launch in &spec.launches {
-            let sizes = (&launch.grid, &launch.block, &launch.shared);
+            let sizes = (&launch.grid, &launch.block, &launch.cluster, &launch.shared);
             self.add(&format!("{} {sizes:?} {:?}", launch.symbol, launch.arguments));
         }
         if let Some(module) = &spec.module {
             self.add_bytes(&module.bytes);
+            self.add(&module.compiled.fingerprint());
         }
     }
 }

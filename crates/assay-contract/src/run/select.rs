@@ -2,7 +2,7 @@
 
 use assay_record::{CaseName, Gate, GateResult, Part};
 
-use super::part::{share, weight};
+use super::part::{share, weight_at};
 use super::unit::Unit;
 use super::{CheckOptions, GATES};
 use crate::gates::{Effort, Filter, GateContext, check};
@@ -82,9 +82,11 @@ pub fn select<'a>(kernels: &[&'a dyn Kernel], options: &'a CheckOptions) -> Sele
 
 /// Leaves to each kernel the gates of one part of the run.
 fn keep_part(chosen: &mut Vec<Chosen<'_>>, part: Part) {
-    let weight = |chosen: &Chosen<'_>| weight(chosen.kernel.spec());
-    let weights: Vec<u64> =
-        chosen.iter().flat_map(|one| one.gates.iter().map(move |_| weight(one))).collect();
+    let weight = |one: &Chosen<'_>, gate: Gate| weight_at(one.kernel.spec(), gate);
+    let weights: Vec<u64> = chosen
+        .iter()
+        .flat_map(|one| one.gates.iter().map(move |gate| weight(one, *gate)))
+        .collect();
     let mut mine = share(&weights, part).into_iter();
     for one in chosen.iter_mut() {
         one.gates.retain(|_| mine.next().unwrap_or(false));
@@ -151,9 +153,9 @@ pub(crate) fn gate_without_cases(gate: Gate, spec: &Spec) -> GateResult {
     check(gate, &mut Unbound { spec }, &GateContext::listing(0))
 }
 
-/// A kernel that is only asked what it would run.
-struct Unbound<'a> {
-    spec: &'a Spec,
+/// A kernel that is only asked what it would run, on no device.
+pub(super) struct Unbound<'a> {
+    pub(super) spec: &'a Spec,
 }
 
 impl Subject for Unbound<'_> {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use assay_device::Device;
 use assay_record::{CaseName, Gate, GateResult, Outcome};
 
+use super::select::Unbound;
 use super::{DeviceFactory, Progress};
 use crate::bind::DeviceSubject;
 use crate::gates::{Effort, Filter, GateContext, Tally, check};
@@ -86,7 +87,7 @@ impl Unit<'_> {
     pub(super) fn run(self, device: &mut dyn Device, surroundings: Surroundings<'_>) -> UnitResult {
         let start = Instant::now();
         let spec = self.kernel.spec();
-        if !spec.runs_on(&device.facts().backend) {
+        if self.gate != Gate::Limits && !spec.runs_on(&device.facts().backend) {
             return UnitResult { skipped: true, ..self.not_run("the kernel names other backends") };
         }
         let attempt = AssertUnwindSafe(|| self.attempt(device, surroundings));
@@ -111,6 +112,11 @@ impl Unit<'_> {
         };
         let Spec { name, drawn_as, .. } = self.kernel.spec();
         progress.started(name, self.gate);
+        if self.gate == Gate::Limits && !self.asks_device(device) {
+            let result = self.limits_of(seed, progress);
+            progress.finished(name, &result);
+            return (Ok(result), false);
+        }
         let subject = match DeviceSubject::bind(self.kernel, replaced, device) {
             Ok(subject) => subject,
             Err(RunError::Unsupported { what }) => {
@@ -127,6 +133,20 @@ impl Unit<'_> {
         (recorder.trouble.map_or(Ok(result), Err), recorder.lost.is_some())
     }
 
+    /// True if the device can tell what the kernel takes of it.
+    fn asks_device(self, device: &dyn Device) -> bool {
+        let spec = self.kernel.spec();
+        let facts = device.facts();
+        facts.multiprocessor.is_some() && spec.runs_on(&facts.backend) && !spec.is_control()
+    }
+
+    /// Gate 5 by what compilers made of the kernel.
+    fn limits_of(self, seed: u64, progress: &dyn Progress) -> GateResult {
+        let on_case = |case: &CaseName| progress.case(case);
+        let context = GateContext::new(seed, &on_case).only(self.filter).effort(self.effort);
+        check(self.gate, &mut Unbound { spec: self.kernel.spec() }, &context)
+    }
+
     /// The unit without having run.
     pub(super) fn not_run(self, why: &str) -> UnitResult {
         let result = GateResult {
@@ -137,6 +157,7 @@ impl Unit<'_> {
             margin: None,
             findings: Vec::new(),
             notes: Vec::new(),
+            chips: Vec::new(),
         };
         self.ended(Ok(result))
     }

@@ -15,12 +15,13 @@ pub(super) fn faults(report: &Report, view: &View<'_>) -> String {
         return String::new();
     }
     let mut header = ["fault", "kind", "must fail"].map(str::to_owned).to_vec();
-    header.extend(view.gates.iter().map(ToString::to_string));
+    let gates: Vec<Gate> = view.gates.iter().copied().filter(|g| *g != Gate::Limits).collect();
+    header.extend(gates.iter().map(ToString::to_string));
     header.push("is".to_owned());
     let mut table = table(&header);
     for fault in &report.faults {
         let mut row = vec![fault.fault.clone(), fault.kind.clone(), fault.gate.to_string()];
-        row.extend(view.gates.iter().map(|gate| cell(fault, *gate)));
+        row.extend(gates.iter().map(|gate| cell(fault, *gate)));
         row.push(fault.verdict.name().to_owned());
         table.add_row(row);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use assay_contract::fault::CATALOGUE;
-use assay_contract::run::GATES;
+use assay_contract::run::GATES_THAT_RUN;
 use assay_record::{FaultResult, FaultVerdict, Report};
 
 use crate::faults::word;
@@ -34,7 +34,7 @@ pub(crate) fn matrix(report: &Report) -> String {
             kernels.push(&fault.of);
         }
     }
-    let gates: Vec<String> = GATES.iter().map(ToString::to_string).collect();
+    let gates: Vec<String> = GATES_THAT_RUN.iter().map(ToString::to_string).collect();
     let header = format!("| fault | kind | {} | |\n", gates.join(" | "));
     let rule = format!("|---|---|{}---|\n", "---|".repeat(gates.len()));
     for kernel in kernels {
@@ -63,7 +63,7 @@ fn line(fault: &FaultResult) -> String {
         "red" if *gate == fault.gate => "**Red**",
         word => word,
     };
-    let cells: Vec<&str> = GATES.iter().map(cell).collect();
+    let cells: Vec<&str> = GATES_THAT_RUN.iter().map(cell).collect();
     let verdict = match fault.verdict {
         FaultVerdict::Caught => "",
         other => other.name(),

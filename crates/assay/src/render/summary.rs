@@ -11,18 +11,17 @@ pub(super) fn summary_line(report: &Report, gates: &[Gate]) -> String {
     }
     let summary = &report.summary;
     let limits = if gates.contains(&Gate::Limits) {
-        format!("{} limit problems", summary.limit_problems)
+        limits(report)
     } else {
         "limits not checked".to_owned()
     };
-    let judged: Vec<Gate> = gates.iter().copied().filter(|gate| *gate != Gate::Limits).collect();
     let mut line = format!(
         "SUMMARY {}: {} of {} kernels pass {}, {} known findings, {} of {} controls red, \
          {} unproven, {} unsupported, {limits}",
         device(report),
         summary.passing,
         summary.kernels,
-        gate_range(&judged),
+        gate_range(gates),
         summary.known,
         summary.controls_red,
         summary.controls,
@@ -36,6 +35,19 @@ pub(super) fn summary_line(report: &Report, gates: &[Gate]) -> String {
         let _ = write!(line, ", {}", faults(report));
     }
     line
+}
+
+/// The launches that do not fit, and the kernels of which nobody knows.
+fn limits(report: &Report) -> String {
+    let own = report.kernels.iter().filter(|kernel| kernel.control_for.is_none());
+    let unknown = own.filter_map(|kernel| kernel.gate(Gate::Limits));
+    let unknown = unknown.filter(|gate| gate.outcome == Outcome::NotApplicable).count();
+    let problems = report.summary.limit_problems;
+    match unknown {
+        0 => format!("{problems} limit problems"),
+        1 => format!("{problems} limit problems, limits of 1 kernel unknown"),
+        _ => format!("{problems} limit problems, limits of {unknown} kernels unknown"),
+    }
 }
 
 /// What stands in the summary's place where only a part of the run was done: whatever it counts is

@@ -107,6 +107,9 @@ fn evidence(control: &KernelResult) -> String {
     let failed = result.findings.iter().filter(|finding| finding.outcome == Outcome::Fail);
     let cases: Vec<&CaseName> = failed.map(|finding| &finding.case).collect();
     let Some(first) = cases.first() else { return String::new() };
+    if first.gate == Gate::Limits {
+        return chips(&cases);
+    }
     let dims: Vec<String> =
         first.dims.iter().map(|(name, size)| format!("{name}={size}")).collect();
     let shapes: BTreeSet<&[(String, i64)]> = cases.iter().map(|case| &case.dims[..]).collect();
@@ -116,4 +119,15 @@ fn evidence(control: &KernelResult) -> String {
         count => format!(", {} more shapes", count - 1),
     };
     format!("{} {}{more}", dims.join(","), first.fill)
+}
+
+/// The chips that a control of gate 5 was caught on.
+fn chips(cases: &[&CaseName]) -> String {
+    const SHOWN: usize = 6;
+    let mut chips: Vec<&str> = cases.iter().map(|case| case.fill.as_str()).collect();
+    chips.dedup();
+    let more = chips.len().saturating_sub(SHOWN);
+    chips.truncate(SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    chips.join(", ") + &more
 }

@@ -28,6 +28,7 @@ fn gate(gate: Gate, outcome: Outcome, reason: &str) -> GateResult {
         margin: None,
         findings: Vec::new(),
         notes: Vec::new(),
+        chips: Vec::new(),
     }
 }
 
