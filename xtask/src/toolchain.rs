@@ -92,6 +92,14 @@ const CUOBJDUMP: Toolchain = Toolchain {
     download_megabytes: 1,
 };
 
+/// Libraries with kernels of every architecture in them, which the readers of images are held
+/// against: one with LZ4 and both generations of headers, one with zstd.
+const LIBRARIES: Toolchain = Toolchain {
+    folder: "nvjpeg-13.3.2.43",
+    packages: &["nvidia-nvjpeg==13.3.2.43", "nvidia-nvjpeg-cu12==12.4.0.76"],
+    download_megabytes: 9,
+};
+
 /// Triton, which compiles ahead of time with neither a GPU nor torch.
 pub(crate) const TRITON: Toolchain =
     Toolchain { folder: "triton-3.6.0", packages: &["triton==3.6.0"], download_megabytes: 188 };
@@ -158,11 +166,11 @@ pub(crate) fn cuobjdump() -> Option<PathBuf> {
 pub(crate) fn command(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let wanted: &[Toolchain] = match arguments[..] {
-        [] => &[CUDA, CUOBJDUMP],
+        [] => &[CUDA, CUOBJDUMP, LIBRARIES],
         ["--triton"] => &[TRITON],
         ["--records"] => &CUDA_RELEASES,
         ["--hip"] => &[],
-        ["--all"] => &[CUDA, CUOBJDUMP, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5],
+        ["--all"] => &[CUDA, CUOBJDUMP, LIBRARIES, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5],
         _ => {
             eprintln!("usage: cargo xtask toolchain [--triton | --records | --hip | --all]");
             return ExitCode::from(EXIT_REQUEST);

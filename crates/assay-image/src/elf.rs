@@ -112,7 +112,8 @@ impl<'a> Elf<'a> {
         if section.kind == NO_BYTES {
             return self.bytes.slice(0, 0, "sh_size");
         }
-        self.bytes.slice(section.offset, section.size, section.name.to_owned())
+        let field = if section.name.is_empty() { "sh_offset" } else { section.name };
+        self.bytes.slice(section.offset, section.size, field.to_owned())
     }
 
     /// The symbols of the first `.symtab`; none where there is no such section.

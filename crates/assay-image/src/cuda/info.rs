@@ -31,11 +31,14 @@ mod attribute {
     pub(super) const MAXREG_COUNT: u8 = 0x1b;
     pub(super) const REGCOUNT: u8 = 0x2f;
     pub(super) const CTA_PER_CLUSTER: u8 = 0x3d;
+    pub(super) const KPARAM_INFO_V2: u8 = 0x45;
     pub(super) const NUM_BARRIERS: u8 = 0x4c;
 }
 
 /// `MAXREG_COUNT` of a kernel without a cap.
 const NO_CAP: u32 = 0xff;
+/// Where the size of a parameter starts in the third word of `KPARAM_INFO`.
+const PACKED_SIZE: u32 = 18;
 /// `MIN_STACK_SIZE` where calls may recurse.
 const UNKNOWN_STACK: u32 = u32::MAX;
 
@@ -137,7 +140,8 @@ pub(crate) fn read_of_kernel(
                 counts_barriers = true;
             }
             attribute::CBANK_PARAM_SIZE => kernel.parameter_bytes = record.value,
-            attribute::KPARAM_INFO => parameters.push(parameter(&record)?),
+            attribute::KPARAM_INFO => parameters.push(parameter(&record, PACKED_SIZE)?),
+            attribute::KPARAM_INFO_V2 => parameters.push(parameter(&record, 0)?),
             _ => {}
         }
         if parameters.len() > MOST_PARAMETERS {
@@ -158,8 +162,9 @@ fn barriers(record: &Record<'_>) -> Result<u32, ImageError> {
     record.payload.u8(0, "NUM_BARRIERS").map(u32::from)
 }
 
-/// The ordinal, the offset and the size of a parameter.
-fn parameter(record: &Record<'_>) -> Result<(u32, Parameter), ImageError> {
+/// The ordinal, the offset and the size of a parameter. The second form of the record, of kernels
+/// with more than 4 KiB of parameters, has the size in a word of its own.
+fn parameter(record: &Record<'_>, shift: u32) -> Result<(u32, Parameter), ImageError> {
     let [_, place, size] = record.words("KPARAM_INFO")?;
-    Ok((place & 0xffff, Parameter { offset: place >> 16, size: size >> 18 }))
+    Ok((place & 0xffff, Parameter { offset: place >> 16, size: size >> shift }))
 }
