@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use assay_record::{CaseName, Gate, Part};
 use clap::{Args, Parser, Subcommand};
@@ -32,6 +33,9 @@ pub(crate) enum Command {
     /// Put the reports of all parts of a run (`check --shard`) together
     #[command(after_help = EXIT_CODES)]
     Merge(MergeArguments),
+    /// Say which chips the kernels of compiled images fit, how full, and why not
+    #[command(after_help = EXIT_CODES)]
+    Limits(Box<LimitsArguments>),
     /// Say what this machine can run, and what to install for the rest
     Doctor(DoctorArguments),
     /// Judge one kernel at one gate, as a `check` asks on stdin
@@ -112,6 +116,50 @@ pub(crate) struct MergeArguments {
     /// When to colour words
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LimitsArguments {
+    /// A cubin, fatbin, AMDGPU code object, offload bundle, or an executable or library that holds
+    /// some; without one, the built-in suite's launches are checked
+    #[arg(value_name = "IMAGE")]
+    pub(crate) images: Vec<PathBuf>,
+    /// Threads of a block, as `256` or `32x8`; else the kernel's own bound, else 256
+    #[arg(long, value_name = "N")]
+    pub(crate) block: Option<Block>,
+    /// Dynamic shared memory of a block, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) shared: u64,
+    /// Check only kernels whose name contains this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Check against this chip, as `sm_90` or `gfx1100` (repeatable); else all that have code
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chip: Vec<String>,
+    /// Write everything as JSON to a file, or to stdout in place of the table with `-`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// When to colour words
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+/// Threads of a block along x, y and z.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Block(pub(crate) [u64; 3]);
+
+impl FromStr for Block {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Block, String> {
+        let axes: Result<Vec<u64>, _> = text.split('x').map(str::parse).collect();
+        match axes.as_deref() {
+            Ok([x]) => Ok(Block([*x, 1, 1])),
+            Ok([x, y]) => Ok(Block([*x, *y, 1])),
+            Ok([x, y, z]) => Ok(Block([*x, *y, *z])),
+            _ => Err("a block is one to three numbers, as 256 or 32x8".to_owned()),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

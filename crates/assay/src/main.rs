@@ -8,6 +8,7 @@ mod date;
 mod doctor;
 mod failure;
 mod faults;
+mod limits;
 mod merge;
 mod npz;
 mod output;
@@ -47,6 +48,7 @@ fn run(command: &Command) -> ExitCode {
         Command::Check(arguments) => arguments.color,
         Command::Merge(arguments) => arguments.color,
         Command::Doctor(arguments) => arguments.color,
+        Command::Limits(arguments) => arguments.color,
         Command::Child => Color::Never,
     });
     let result = match command {
@@ -56,6 +58,7 @@ fn run(command: &Command) -> ExitCode {
             console.out(&doctor::examine());
             Ok(ExitCode::Holds)
         }
+        Command::Limits(arguments) => limits::limits(arguments, console),
         Command::Child => child::serve(),
     };
     result.unwrap_or_else(|failure| {

@@ -14,6 +14,7 @@ use assay_record::{Gate, Report};
 
 pub(crate) use matrix::matrix;
 use summary::summary_line;
+pub(crate) use tables::{table, text as table_text};
 
 /// What a report does not hold, and its reader needs.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
 
 /// A table with a line under its header and no other lines.
-pub(super) fn table(header: &[String]) -> Table {
+pub(crate) fn table(header: &[String]) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     for line in [TableComponent::HeaderLines, TableComponent::MiddleHeaderIntersections] {
@@ -18,7 +18,7 @@ pub(super) fn table(header: &[String]) -> Table {
 }
 
 /// The text of a table without the blanks that end its lines.
-pub(super) fn text(table: &Table) -> String {
+pub(crate) fn text(table: &Table) -> String {
     let lines = table.lines().map(|line| line.trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n")
 }
