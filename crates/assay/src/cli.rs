@@ -133,6 +133,10 @@ pub(crate) struct LimitsArguments {
     /// Check only kernels whose name contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
+    /// On a Mac with Xcode: record what the `.metal` files of a folder compile to for each chip
+    #[arg(long, value_name = "DIR")]
+    #[arg(conflicts_with_all = ["images", "block", "shared", "only", "chip", "json"])]
+    pub(crate) offline: Option<PathBuf>,
     /// Check against this chip, as `sm_90` or `gfx1100` (repeatable); else all that have code
     #[arg(long, value_name = "NAME")]
     pub(crate) chip: Vec<String>,

@@ -3,6 +3,7 @@
 mod files;
 mod judge;
 mod kernels;
+mod offline;
 mod render;
 
 use std::path::Path;
@@ -20,6 +21,9 @@ use judge::{Asked, Judgement};
 
 /// Runs the command.
 pub(crate) fn limits(arguments: &LimitsArguments, console: Console) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &arguments.offline {
+        return offline::record(folder, console);
+    }
     if arguments.images.is_empty() {
         return built_in(arguments, console);
     }
@@ -71,7 +75,12 @@ fn built_in(arguments: &LimitsArguments, console: Console) -> Result<ExitCode, F
                     own launches are checked against the chips that each kernel serves";
         return Err(Failure::request(message).hint(hint.to_owned()));
     }
-    let mut words = vec!["assay".to_owned(), "check".to_owned(), "--gate=limits".to_owned()];
+    let mut words = vec![
+        "assay".to_owned(),
+        "check".to_owned(),
+        "--gate=limits".to_owned(),
+        "--notes".to_owned(),
+    ];
     words.extend(arguments.only.iter().map(|text| format!("--only={text}")));
     words.extend(arguments.json.iter().map(|path| format!("--json={}", path.display())));
     match Cli::try_parse_from(words).map(|cli| cli.command) {
