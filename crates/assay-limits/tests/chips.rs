@@ -1,6 +1,6 @@
 //! Files of chips: what is built in, what a user may add, and how errors name the place.
 
-use assay_limits::{Chip, Chips, Vendor};
+use assay_limits::{Chip, Chips, Rule, Vendor};
 
 #[test]
 fn the_chips_of_three_vendors_are_built_in_in_the_order_in_which_people_count_them() {
@@ -120,5 +120,20 @@ fn every_chip_that_is_built_in_names_sources_that_are_there() {
         for (key, source, _) in chip.origins() {
             assert!(chips.source(source).is_some(), "{}: {key}", chip.name());
         }
+    }
+}
+
+#[test]
+fn the_docs_explain_every_rule_and_every_chip() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+    let docs = std::fs::read_to_string(docs).expect("the docs are there");
+    for rule in Rule::ALL {
+        assert!(docs.contains(&format!("`{}`", rule.name())), "{} is not explained", rule.name());
+        let json = serde_json::to_string(&rule).expect("a rule has a name in JSON");
+        assert_eq!(json, format!("\"{}\"", rule.name()), "one name everywhere");
+    }
+    for chip in Chips::built_in().all() {
+        let short = chip.name().trim_start_matches("sm_").trim_start_matches("gfx");
+        assert!(docs.contains(short), "{} is not named", chip.name());
     }
 }
