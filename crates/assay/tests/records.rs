@@ -6,7 +6,9 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use assay_record::{Gate, Outcome, Report};
+use assay_image::CudaKernel;
+use assay_limits::{Chip, Chips, CudaChip, Launch, fit_cuda};
+use assay_record::{Gate, LoadedKernel, LoadedOccupancy, Outcome, Report};
 use common::run;
 
 /// The pinned reports with their paths.
@@ -35,6 +37,12 @@ fn every_record_says_its_device_driver_date_and_command() {
     }
 }
 
+/// A report of gate 5 alone has none of the other gates' controls.
+fn is_of_limits_alone(report: &Report) -> bool {
+    let mut gates = report.kernels.iter().flat_map(|kernel| &kernel.gates);
+    gates.all(|result| result.gate == Gate::Limits)
+}
+
 #[test]
 fn every_record_holds_what_the_suite_holds_now() {
     let listed = String::from_utf8_lossy(&run(&["check", "--list"]).stdout).into_owned();
@@ -42,6 +50,9 @@ fn every_record_holds_what_the_suite_holds_now() {
     let runs = listed.lines().filter(|case| !case.contains("/limits/"));
     let suite: BTreeSet<_> = runs.filter_map(|case| case.split('/').next()).collect();
     for (path, report) in records() {
+        if is_of_limits_alone(&report) {
+            continue;
+        }
         let runs = report.kernels.iter().filter(|k| k.control_for != Some(Gate::Limits));
         let names: BTreeSet<_> = runs.map(|k| k.kernel.as_str()).collect();
         assert_eq!(names, suite, "{path}: run the suite there again");
@@ -67,4 +78,39 @@ fn every_record_passes_every_kernel_and_catches_every_control_as_the_emulator_do
         }
         assert_eq!(report.exit_code, 0, "{path}");
     }
+}
+
+#[test]
+fn every_occupancy_that_a_gpu_told_is_what_its_chips_table_gives() {
+    let chips = Chips::built_in();
+    for (path, report) in records() {
+        let limits = report.kernels.iter().filter_map(|kernel| kernel.gate(Gate::Limits));
+        for fit in limits.flat_map(|result| &result.chips) {
+            let Some(Chip::Cuda(chip)) = chips.chip(&fit.chip) else { continue };
+            for loaded in &fit.loaded {
+                for told in &loaded.occupancies {
+                    let given = occupancy(chip, loaded, told);
+                    assert_eq!(given, told.blocks, "{path}: {loaded:?} on {}", chip.name);
+                }
+            }
+        }
+    }
+}
+
+/// The blocks that a multiprocessor holds by the chip's table.
+fn occupancy(chip: &CudaChip, loaded: &LoadedKernel, told: &LoadedOccupancy) -> u32 {
+    let kernel = CudaKernel {
+        registers: loaded.registers,
+        static_shared_bytes: loaded.static_shared_bytes,
+        stack_bytes: loaded.local_bytes,
+        max_threads: Some([loaded.max_threads, 1, 1]),
+        ..CudaKernel::default()
+    };
+    let launch = Launch {
+        grid: [1; 3],
+        block: [told.block_threads.into(), 1, 1],
+        cluster: [1; 3],
+        dynamic_shared_bytes: told.dynamic_shared_bytes.into(),
+    };
+    fit_cuda(chip, &kernel, &launch).occupancy.map_or(0, |occupancy| occupancy.blocks)
 }

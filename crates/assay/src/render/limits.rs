@@ -28,7 +28,12 @@ pub(super) fn used(report: &Report) -> String {
         }
     }
     let by = if by.is_empty() { "nobody".to_owned() } else { by.join(", ") };
-    format!("Limits: {kernels} kernels on {} chips, as compiled by {by}.", chips.len())
+    let counted = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    let (kernels, chips) = (counted(kernels, "kernel"), counted(chips.len(), "chip"));
+    format!("Limits: {kernels} on {chips}, as compiled by {by}.")
 }
 
 /// One line per kernel and resident count: the chips that have it, and what binds it there.
