@@ -149,6 +149,11 @@ impl<'a> Symbols<'a> {
         self.table.len() / SYMBOL_BYTES
     }
 
+    /// Where in the file the symbol of an index lies.
+    pub(crate) fn place(&self, index: u64) -> u64 {
+        self.table.place(index.saturating_mul(SYMBOL_BYTES))
+    }
+
     /// The symbol of an index.
     pub(crate) fn get(&self, index: u64) -> Result<Symbol<'a>, ImageError> {
         let at = index.saturating_mul(SYMBOL_BYTES);

@@ -11,7 +11,7 @@ use crate::bytes::{Bytes, Cursor};
 use crate::cuda;
 use crate::decompress::{self, Budget};
 use crate::error::ImageError;
-use crate::facts::{Contents, Entry, PtxImage, Skipped, Why};
+use crate::facts::{Contents, CudaKernel, Entry, Parameter, PtxImage, Skipped, Why};
 
 /// The first four bytes of a fatbin.
 const MAGIC: u32 = 0xba55_ed50;
@@ -21,6 +21,8 @@ const ENTRY_HEADER_BYTES: u32 = 64;
 const MOST_ENTRIES: usize = 1 << 20;
 /// The most bytes of PTX that are kept of one file.
 const MOST_TEXT: u64 = 1 << 28;
+/// The most bytes of facts that are kept of one file: a small file may unpack to many kernels.
+const MOST_FACTS: u64 = 1 << 30;
 
 /// `kind` of an entry.
 const PTX: u16 = 1;
@@ -45,11 +47,17 @@ pub(crate) struct Reading {
     pub(crate) entries: Vec<Entry>,
     budget: Budget,
     text_left: u64,
+    facts_left: u64,
 }
 
 impl Reading {
     pub(crate) fn new() -> Reading {
-        Reading { entries: Vec::new(), budget: Budget::new(), text_left: MOST_TEXT }
+        Reading {
+            entries: Vec::new(),
+            budget: Budget::new(),
+            text_left: MOST_TEXT,
+            facts_left: MOST_FACTS,
+        }
     }
 
     /// Reads a file that is one fatbin, or several one after another.
@@ -87,6 +95,7 @@ impl Reading {
             let entry = RawEntry::read(&mut entries).map_err(|error| error.in_place(&place))?;
             self.check_count(&entry)?;
             let contents = self.contents(&entry, &place)?;
+            self.keep(&contents, entry.at).map_err(|error| error.in_place(&place))?;
             self.entries.push(Entry { place, contents });
             index += 1;
         }
@@ -99,6 +108,21 @@ impl Reading {
         }
         let detail = format!("starts more than {MOST_ENTRIES} entries");
         Err(ImageError::too_large(entry.at, "kind", detail))
+    }
+
+    /// Counts the facts of an image among those that are kept.
+    fn keep(&mut self, contents: &Contents, at: u64) -> Result<(), ImageError> {
+        let Contents::Cuda(image) = contents else { return Ok(()) };
+        let of_kernel = |kernel: &CudaKernel| {
+            let parameters = size_of::<Parameter>() * kernel.parameters.len();
+            (size_of::<CudaKernel>() + kernel.name.len() + parameters) as u64
+        };
+        let size = image.kernels.iter().map(of_kernel).sum();
+        self.facts_left = self.facts_left.checked_sub(size).ok_or_else(|| {
+            let detail = format!("passes the {MOST_FACTS} bytes of facts that are kept of a file");
+            ImageError::too_large(at, "entry payload", detail)
+        })?;
+        Ok(())
     }
 
     fn contents(&mut self, entry: &RawEntry<'_>, place: &str) -> Result<Contents, ImageError> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::info::{self, FunctionInfo};
-use crate::elf::{Elf, Section, Symbol};
+use crate::elf::{Elf, Section};
 use crate::error::ImageError;
 use crate::facts::CudaKernel;
 
@@ -17,6 +17,9 @@ const RESERVED_SHARED_BYTES: u64 = 1024;
 const RESERVES_SINCE: u32 = 90;
 /// The symbol that says how much is reserved, in images from `sm_100` on.
 const RESERVED_CAP: &str = ".nv.reservedSmem.cap";
+
+/// The most kernels that are read of one image.
+const MOST_KERNELS: usize = 1 << 18;
 
 /// The sections of one kernel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,19 +39,18 @@ pub(crate) fn read(elf: &Elf<'_>, architecture: u32) -> Result<Vec<CudaKernel>, 
     check_overlap(elf, &parts)?;
     let symbols = elf.symbols()?;
     let mut reserved = (architecture >= RESERVES_SINCE).then_some(RESERVED_SHARED_BYTES);
-    let mut entries = HashMap::new();
+    let mut entries = Entries { found: HashMap::new(), names_left: elf.len() };
     for (index, symbol) in symbols.iter().enumerate() {
         let symbol = symbol?;
         if symbol.name == RESERVED_CAP && reserved.is_some() {
             reserved = Some(symbol.value);
         }
         if symbol.info & 0xf == FUNCTION && symbol.other & ENTRY != 0 && symbol.section != 0 {
-            let same = entries.insert(symbol.name, index as u32);
-            check_unique(elf, symbol, same)?;
+            entries.add(symbol.name, index as u32, symbols.place(index as u64))?;
         }
     }
     let reader = Reader { elf, functions, parts, reserved: reserved.unwrap_or(0) };
-    let kernels = entries.iter().map(|(name, index)| reader.kernel(name, *index));
+    let kernels = entries.found.iter().map(|(name, index)| reader.kernel(name, *index));
     let mut kernels = kernels.collect::<Result<Vec<_>, _>>()?;
     kernels.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(kernels)
@@ -82,12 +84,28 @@ fn check_overlap(elf: &Elf<'_>, parts: &HashMap<&str, Parts<'_, '_>>) -> Result<
     Ok(())
 }
 
-fn check_unique(elf: &Elf<'_>, symbol: Symbol<'_>, same: Option<u32>) -> Result<(), ImageError> {
-    if same.is_none() {
-        return Ok(());
+/// The kernels of the symbol table: the index of each one's symbol, by its name.
+struct Entries<'a> {
+    found: HashMap<&'a str, u32>,
+    names_left: u64,
+}
+
+impl<'a> Entries<'a> {
+    fn add(&mut self, name: &'a str, index: u32, at: u64) -> Result<(), ImageError> {
+        if self.found.insert(name, index).is_some() {
+            let detail = format!("names a second kernel `{name}`");
+            return Err(ImageError::malformed(at, "st_name", detail));
+        }
+        if self.found.len() > MOST_KERNELS {
+            let detail = format!("names more than {MOST_KERNELS} kernels");
+            return Err(ImageError::too_large(at, "st_name", detail));
+        }
+        self.names_left = self.names_left.checked_sub(name.len() as u64).ok_or_else(|| {
+            let detail = "makes the names of kernels longer than the image";
+            ImageError::malformed(at, "st_name", detail)
+        })?;
+        Ok(())
     }
-    let detail = format!("names a second kernel `{}`", symbol.name);
-    Err(ImageError::malformed(elf.start(), "st_name", detail))
 }
 
 /// What the facts of a kernel are put together from.

@@ -37,7 +37,7 @@ pub(crate) fn tables(inventory: &Inventory, judgement: &Judgement<'_>) -> String
 /// One line about a file: `libx.so: 165 images (sm_80, ...), 10 of PTX`.
 fn found(file: &File) -> String {
     let mut architectures = BTreeSet::new();
-    let (mut images, mut ptx, mut skipped) = (0, 0, BTreeSet::new());
+    let (mut images, mut ptx, mut skipped) = (0_usize, 0_usize, BTreeSet::new());
     for entry in &file.entries {
         match &entry.contents {
             Contents::Cuda(image) => architectures.insert(order(&image.architecture)),
@@ -54,8 +54,7 @@ fn found(file: &File) -> String {
         images += 1;
     }
     let names: Vec<&str> = architectures.iter().map(|(_, name)| name.as_str()).collect();
-    let plural = if images == 1 { "" } else { "s" };
-    let mut line = format!("{}: {images} image{plural} ({})", file.path, names.join(", "));
+    let mut line = format!("{}: {} ({})", file.path, counted(images, "image"), names.join(", "));
     if ptx > 0 {
         let _ = write!(line, ", {ptx} of PTX, which a driver compiles");
     }
@@ -210,9 +209,17 @@ fn summary(judgement: &Judgement<'_>) -> String {
     let chips = judgement.chips.len();
     let without = judgement.rows.iter().flatten().filter(|cell| cell.is_none()).count();
     format!(
-        "\nSUMMARY  {kernels} kernels x {chips} chips: {fit} of {all} fit, {fail} do not, \
-         {unknown} unknown, {without} without code\n"
+        "\nSUMMARY  {} x {}: {fit} of {all} fit, {fail} do not, {unknown} unknown, {without} \
+         without code\n",
+        counted(kernels, "kernel"),
+        counted(chips, "chip"),
     )
+}
+
+/// `1 kernel`, `2 kernels`.
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 /// A name that fits a table: its start and its end.
