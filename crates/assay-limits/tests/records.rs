@@ -75,3 +75,13 @@ fn every_release_of_nvcc_has_a_record_of_every_kernel_of_the_suite_on_every_chip
         }
     }
 }
+
+#[test]
+fn an_image_of_a_release_without_a_set_is_checked_against_an_older_set_and_it_is_said() {
+    let records = Records::built_in().unwrap();
+    let chosen = records.cuda_for("13.4.92".parse().ok()).unwrap();
+    assert_eq!(chosen.to_string(), "records of nvcc 13.3.73, the newest at or below 13.4.92");
+    assert!(chosen.get("rms_norm", "rms_norm_warp_f32", "sm_90").is_some());
+    let error = records.cuda_for("12.9.86".parse().ok()).unwrap_err().to_string();
+    assert!(error.contains("the oldest are of 13.0.88; install that release"), "{error}");
+}

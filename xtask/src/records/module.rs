@@ -61,6 +61,7 @@ fn slashed(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{cuda, store::Store};
     use super::*;
 
     #[test]
@@ -79,5 +80,45 @@ mod tests {
         let header = module.texts.iter_mut().find(|text| text.path == "common.cuh").unwrap();
         header.text.push(b'\n');
         assert_ne!(module.digest(&[]), before);
+    }
+    #[test]
+    fn a_source_changed_by_one_byte_makes_its_module_stale_in_every_set() {
+        let sets = Store::open().unwrap().records.cuda;
+        let mut modules = all().unwrap();
+        let today = cuda::digests(&modules);
+        let softmax = modules.iter_mut().find(|module| module.name == "softmax").unwrap();
+        softmax.texts[0].text.push(b' ');
+        let changed = cuda::digests(&modules);
+        assert!(!sets.is_empty());
+        for set in sets {
+            assert_eq!(set.stale_sources(&today), []);
+            let stale = set.stale_sources(&changed);
+            let said: Vec<String> = stale.iter().map(ToString::to_string).collect();
+            let release = set.release;
+            assert_eq!(
+                said,
+                [format!(
+                    "stale records of nvcc {release}: what softmax is compiled from has changed; \
+                     derive them again with `cargo xtask records --release {release}`"
+                )]
+            );
+        }
+    }
+
+    #[test]
+    fn a_record_altered_by_one_register_is_stale_and_no_other_record_is() {
+        for set in Store::open().unwrap().records.cuda {
+            let mut altered = set.clone();
+            let mut kernel = set.get("softmax", "softmax_f32", "sm_120").unwrap().clone();
+            let registers = kernel.registers;
+            kernel.registers += 1;
+            altered.insert("softmax", "sm_120", kernel);
+            let stale = altered.stale_facts(&set, |_, _| true);
+            assert_eq!(stale.len(), 1);
+            let said = stale[0].to_string();
+            let change = format!("registers {} -> {registers}; derive", registers + 1);
+            assert!(said.contains("softmax/softmax_f32 on sm_120: "), "{said}");
+            assert!(said.contains(&change), "{said}");
+        }
     }
 }
