@@ -135,11 +135,14 @@ pub(crate) struct LimitsArguments {
     pub(crate) only: Option<String>,
     /// On a Mac with Xcode: record what the `.metal` files of a folder compile to for each chip
     #[arg(long, value_name = "DIR")]
-    #[arg(conflicts_with_all = ["images", "block", "shared", "only", "chip", "json"])]
+    #[arg(conflicts_with_all = ["images", "block", "shared", "only", "chip", "chips", "json"])]
     pub(crate) offline: Option<PathBuf>,
     /// Check against this chip, as `sm_90` or `gfx1100` (repeatable); else all that have code
     #[arg(long, value_name = "NAME")]
     pub(crate) chip: Vec<String>,
+    /// Add the chips of a TOML file, as docs/limits.md describes them (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) chips: Vec<PathBuf>,
     /// Write everything as JSON to a file, or to stdout in place of the table with `-`
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -1,6 +1,8 @@
 //! Every kernel against every chip, at the launch that was asked for or that the kernel names.
 
-use assay_limits::{Chip, Chips, Fit, Launch, Verdict, fit_cuda, fit_hip};
+use std::path::PathBuf;
+
+use assay_limits::{Chip, ChipError, Chips, Fit, Launch, Verdict, fit_cuda, fit_hip};
 use serde::Serialize;
 
 use super::kernels::{Facts, Kernel};
@@ -90,9 +92,22 @@ impl<'a> Judgement<'a> {
     }
 }
 
+/// The chips that come with Assay and those of the files.
+fn known(files: &[PathBuf]) -> Result<Chips, Failure> {
+    let mut all = Chips::built_in();
+    for path in files {
+        let name = path.display().to_string();
+        let unread = |error| Failure::request(format!("cannot read {name}")).caused_by(&error);
+        let text = std::fs::read_to_string(path).map_err(unread)?;
+        let wrong = |error: ChipError| Failure::request(error.to_string());
+        all.add(Chips::parse(&text, &name).map_err(wrong)?).map_err(wrong)?;
+    }
+    Ok(all)
+}
+
 /// The chips that were asked for, or all.
 pub(crate) fn chips(arguments: &LimitsArguments) -> Result<Vec<Chip>, Failure> {
-    let all = Chips::built_in();
+    let all = known(&arguments.chips)?;
     if arguments.chip.is_empty() {
         return Ok(all.all().to_vec());
     }
@@ -100,11 +115,11 @@ pub(crate) fn chips(arguments: &LimitsArguments) -> Result<Vec<Chip>, Failure> {
         let names: Vec<&str> = all.all().iter().map(Chip::name).collect();
         format!("known chips: {}", names.join(", "))
     };
-    let known = |name: &String| {
+    let named = |name: &String| {
         let found = all.chip(name).cloned();
         found.ok_or_else(|| Failure::request(format!("unknown chip `{name}`")).hint(names()))
     };
-    arguments.chip.iter().map(known).collect()
+    arguments.chip.iter().map(named).collect()
 }
 
 fn cell<'a>(kernel: &Kernel<'a>, chip: &Chip, asked: &Asked) -> Option<Cell<'a>> {

@@ -69,8 +69,9 @@ fn write(
 
 /// Gate 5 of the built-in suite, from its records.
 fn built_in(arguments: &LimitsArguments, console: Console) -> Result<ExitCode, Failure> {
-    if arguments.block.is_some() || arguments.shared != 0 || !arguments.chip.is_empty() {
-        let message = "--block, --shared and --chip need an image";
+    let of_chips = !arguments.chip.is_empty() || !arguments.chips.is_empty();
+    if arguments.block.is_some() || arguments.shared != 0 || of_chips {
+        let message = "--block, --shared, --chip and --chips need an image";
         let hint = "name a cubin, a fatbin, a library or a code object; without one, the suite's \
                     own launches are checked against the chips that each kernel serves";
         return Err(Failure::request(message).hint(hint.to_owned()));
