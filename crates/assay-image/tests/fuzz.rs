@@ -5,6 +5,8 @@
 //! `ASSAY_FUZZ_SEED` continues elsewhere. The corpus grows by what the tests of `agreement`
 //! compiled, where they ran before.
 
+#![expect(clippy::print_stdout, reason = "a seed and its counts are printed")]
+
 mod common;
 
 use std::panic::catch_unwind;

@@ -143,7 +143,7 @@ fn sections_that_overlap_are_refused() {
     let mut sections = cuda_sections(Generation::First, &[Kernel::new("a"), Kernel::new("b")]);
     for section in &mut sections {
         if section.name.starts_with(".nv.info.") {
-            section.data = vec![1, 0xfe, 0, 0].repeat(500);
+            section.data = [1, 0xfe, 0, 0].repeat(500);
             section.size = Some(2000);
         }
     }

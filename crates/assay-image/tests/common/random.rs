@@ -1,4 +1,4 @@
-//! Random numbers from a seed that is printed: SplitMix64 (Steele, Lea and Flood, 2014).
+//! Random numbers from a seed that is printed: `SplitMix64` (Steele, Lea and Flood, 2014).
 
 pub(crate) struct Random(u64);
 

@@ -14,6 +14,9 @@ pub(crate) enum Facts<'a> {
     Hip(&'a HipKernel),
 }
 
+/// What the images of a kernel say of it, by their architectures.
+type Images<'a> = BTreeMap<&'a str, Facts<'a>>;
+
 /// A kernel of one module.
 pub(crate) struct Kernel<'a> {
     /// The file.
@@ -22,7 +25,7 @@ pub(crate) struct Kernel<'a> {
     pub(crate) module: &'a str,
     pub(crate) name: &'a str,
     /// By the architecture of the image.
-    pub(crate) images: BTreeMap<&'a str, Facts<'a>>,
+    pub(crate) images: Images<'a>,
 }
 
 impl<'a> Kernel<'a> {
@@ -61,7 +64,7 @@ fn suitability(architecture: &str, chip: &str) -> Option<u32> {
 
 /// Every kernel whose name holds a text, by file, module and name.
 pub(crate) fn of<'a>(inventory: &'a Inventory, only: Option<&str>) -> Vec<Kernel<'a>> {
-    let mut kernels: BTreeMap<(&str, &str, &str), Vec<BTreeMap<&str, Facts<'_>>>> = BTreeMap::new();
+    let mut kernels: BTreeMap<(&str, &str, &str), Vec<Images<'_>>> = BTreeMap::new();
     for file in &inventory.files {
         for entry in &file.entries {
             for (name, architecture, facts) in facts_of(entry) {
@@ -80,11 +83,7 @@ pub(crate) fn of<'a>(inventory: &'a Inventory, only: Option<&str>) -> Vec<Kernel
 
 /// Adds an image to the first of the kernels of one name that has none of its architecture: two
 /// modules may each have a kernel of that name.
-fn insert<'a>(
-    rows: &mut Vec<BTreeMap<&'a str, Facts<'a>>>,
-    architecture: &'a str,
-    facts: Facts<'a>,
-) {
+fn insert<'a>(rows: &mut Vec<Images<'a>>, architecture: &'a str, facts: Facts<'a>) {
     match rows.iter_mut().find(|row| !row.contains_key(architecture)) {
         Some(row) => {
             row.insert(architecture, facts);
