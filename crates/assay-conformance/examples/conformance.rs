@@ -2,30 +2,81 @@
 //!
 //!     cargo run -p assay-conformance --example conformance -- cuda:0 h200-conformance.jsonl
 //!
-//! A third argument keeps the programs whose names contain it.
+//! A GPU's compiler may crash on a form, and take its process with it. So the work is done by a
+//! child that writes as it goes; where one dies, the next goes on in small modules, and the form
+//! that kills that one too is recorded as rejected. A file that is there already is gone on with.
 
 use std::error::Error;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_conformance::{Head, Record, measure, programs};
+use assay_conformance::{Entry, Head, KERNELS, Record, measure, programs};
 
 /// The seed of every record; the emulator's test uses the record's.
 const SEED: u64 = 1;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name, path, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: conformance DEVICE FILE [TEXT]".into());
-    };
-    let mut device = assay_device::open(name)?;
+    match arguments.as_slice() {
+        [device, path] => parent(device, path),
+        [device, path, start, end, kernels] => {
+            child(device, path, start.parse()?, end.parse()?, kernels.parse()?)
+        }
+        _ => Err("usage: conformance DEVICE FILE".into()),
+    }
+}
+
+/// Starts children until each program has its line.
+fn parent(device: &str, path: &str) -> Result<(), Box<dyn Error>> {
+    let (programs, _) = programs();
+    if !fs::exists(path)? {
+        let head = Head::of(&*assay_device::open(device)?, &now(), "", SEED);
+        let command = format!("conformance {device} {path}");
+        let record = Record { head: Head { command, ..head }, entries: Vec::new() };
+        fs::write(path, record.write()?)?;
+    }
+    let mut kernels = KERNELS;
+    loop {
+        let start = Record::read(&fs::read_to_string(path)?)?.entries.len();
+        let Some(next) = programs.get(start) else { return Ok(()) };
+        let end = if kernels == 1 { (start + KERNELS).min(programs.len()) } else { programs.len() };
+        let range = [start.to_string(), end.to_string(), kernels.to_string()];
+        let mut child = Command::new(std::env::current_exe()?);
+        let status = child.args([device, path]).args(range).status()?;
+        let after = Record::read(&fs::read_to_string(path)?)?.entries.len();
+        if !status.success() && kernels == 1 && after == start {
+            let (form, cases) = (next.name.clone(), next.cases);
+            let crashed = Entry { form, cases, rejected: true, crashes: true, ..Entry::default() };
+            append(path, &crashed)?;
+        }
+        kernels = if status.success() { KERNELS } else { 1 };
+    }
+}
+
+/// Runs the programs from `start` up to `end`, and writes each as soon as it is done.
+fn child(
+    device: &str,
+    path: &str,
+    start: usize,
+    end: usize,
+    kernels: usize,
+) -> Result<(), Box<dyn Error>> {
+    let mut device = assay_device::open(device)?;
     let mut emulator = assay_device::open("emulator:sm_90")?;
-    let (mut programs, _) = programs();
-    programs.retain(|program| rest.iter().all(|text| program.name.contains(text.as_str())));
-    let command = format!("conformance {}", arguments.join(" "));
-    let head = Head::of(&*device, &now(), &command, SEED);
-    let entries = measure(&mut *device, &mut *emulator, &programs, SEED)?;
-    std::fs::write(path, Record { head, entries }.write()?)?;
-    Ok(())
+    let (programs, _) = programs();
+    let part = programs.get(start..end).unwrap_or(&[]);
+    let mut failed = None;
+    measure(&mut *device, &mut *emulator, part, kernels, SEED, |entry| {
+        failed = failed.take().or(append(path, &entry).err());
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+fn append(path: &str, entry: &Entry) -> Result<(), Box<dyn Error>> {
+    let line = serde_json::to_string(entry)? + "\n";
+    Ok(OpenOptions::new().append(true).open(path)?.write_all(line.as_bytes())?)
 }
 
 /// The time in UTC, as records have it.

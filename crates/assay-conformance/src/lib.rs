@@ -22,5 +22,5 @@ pub use outcome::{Comparison, Example, canonical, compare, digest, worst};
 pub use page::page;
 pub use program::{Check, Program, programs};
 pub use record::{Entry, Head, Record, RecordError, check, measure, settled};
-pub use run::{Ran, module, run};
+pub use run::{KERNELS, Ran, module, run};
 pub use values::{Input, Limit, operands};

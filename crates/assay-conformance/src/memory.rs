@@ -253,6 +253,47 @@ pub(crate) fn copy(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
     Ok(Check::Exact)
 }
 
+/// `ldmatrix`: each lane's row of 16 bytes is its own.
+pub(crate) fn load_matrix(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
+    let row = row(StateSpace::Shared, writer)?;
+    fill(&row, Type::B64, writer);
+    writer.line("bar.warp.sync 0xffffffff;");
+    let mut results = Vec::new();
+    let target = form.operands.first().ok_or("a load without a destination")?;
+    let target = destination(*target, writer, &mut results)?;
+    let address = matrix_address(form, &row, writer);
+    writer.line(&instruction(&form.opcode.text, &[target, address]));
+    for (register, ty) in results {
+        writer.output(&register, ty);
+    }
+    Ok(Check::Exact)
+}
+
+/// The row's address in the form's space: shared, or generic where none is written.
+fn matrix_address(form: &Form, row: &Row, writer: &mut Writer) -> String {
+    if form.opcode.space() != StateSpace::Generic {
+        return format!("[{}]", row.address);
+    }
+    let generic = writer.register(Type::B64, false);
+    writer.line(&format!("cvta.shared.u64 {generic}, {};", row.address));
+    format!("[{generic}]")
+}
+
+/// `stmatrix`: each lane's row is its own, and shows what others put there.
+pub(crate) fn store_matrix(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
+    let row = row(StateSpace::Shared, writer)?;
+    background(&row, writer);
+    let parts = form.operands.get(1).map_or(1, |operand| operand.parts.max(1));
+    let names: Vec<String> = (0..parts).map(|_| writer.input(Type::B32, Limit::Any)).collect();
+    writer.line("bar.warp.sync 0xffffffff;");
+    let values = format!("{{{}}}", names.join(", "));
+    let address = matrix_address(form, &row, writer);
+    writer.line(&instruction(&form.opcode.text, &[address, values]));
+    writer.line("bar.warp.sync 0xffffffff;");
+    read_back(&row, writer);
+    Ok(Check::Exact)
+}
+
 /// Keeps the rows of operands at multiples of 32 bytes.
 fn pad(writer: &mut Writer) {
     while !writer.inputs.len().is_multiple_of(4) {

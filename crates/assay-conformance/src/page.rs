@@ -80,7 +80,8 @@ and all 65,536 where one operand of 16 bits says everything.
 - **{exact} forms are bit-equal** on both. NaNs are compared as NaNs; where payload or sign differ,
   the form is counted below.
 - **{bounded} approximate forms** lie within the ISA's stated bound of the true value on both.
-- {differing} forms differ, each for a reason given below. {unsupported} forms run on the GPU and not
+- {differing} forms differ, each for a reason given below. {unsupported} forms run on the GPU \
+and not
   on the emulator.
 
 The record is `records/h200-conformance.jsonl`: a digest of the GPU's results for each form, and the

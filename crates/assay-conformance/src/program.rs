@@ -102,6 +102,8 @@ fn write(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
         Base::Cvta => memory::convert_address(form, writer),
         Base::Isspacep => memory::which_space(form, writer),
         Base::CpAsync => memory::copy(form, writer),
+        Base::Ldmatrix => memory::load_matrix(form, writer),
+        Base::Stmatrix => memory::store_matrix(form, writer),
         Base::Bar | Base::Barrier | Base::BarWarpSync => sync::barrier(form, writer),
         Base::Membar
         | Base::Fence
@@ -203,6 +205,7 @@ pub(crate) fn source(
     if parts == 0 {
         return Ok(writer.input(ty, limit));
     }
+    let ty = if opcode.base == Base::Mma { element(opcode, index, ty) } else { ty };
     let names: Vec<String> = (0..parts).map(|_| writer.input(ty, limit)).collect();
     Ok(format!("{{{}}}", names.join(", ")))
 }
@@ -224,6 +227,16 @@ fn shape(operand: FormOperand) -> Result<(Type, u8), Skip> {
     }
 }
 
+/// What the registers of a matrix hold, so that they get values that mean something to it.
+fn element(opcode: &Opcode, index: usize, ty: Type) -> Type {
+    match opcode.types.get(index + 1) {
+        Some(Type::F16) => Type::F16x2,
+        Some(Type::Bf16) => Type::Bf16x2,
+        Some(Type::Tf32) => Type::F32,
+        _ => ty,
+    }
+}
+
 enum Rule {
     Literal(&'static str),
     Limit(Limit),
@@ -237,6 +250,7 @@ fn rule(opcode: &Opcode, index: usize) -> Rule {
         (Base::Div | Base::Rem, 1) if integer => Rule::Limit(Limit::NonZero),
         (Base::Shfl, 3) | (Base::Vote | Base::Match | Base::Redux, 1) | (Base::Elect, 0) => WARP,
         (Base::Vote | Base::Match, 0) => Rule::Limit(Limit::Clustered),
+        (Base::Mma, _) => Rule::Limit(Limit::Tile),
         (Base::Fns, 1) => Rule::Limit(Limit::Below(32)),
         (Base::Fns, 2) => Rule::Limit(Limit::Within(33)),
         _ => Rule::Limit(Limit::Any),

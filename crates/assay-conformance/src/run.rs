@@ -12,7 +12,7 @@ use crate::writer::{NAME, ROW, TABLE, THREADS};
 pub(crate) const HEAD: &str = ".version 8.8\n.target sm_90a\n.address_size 64\n";
 
 /// Kernels of a module: loading one module costs more than one kernel.
-const KERNELS: usize = 24;
+pub const KERNELS: usize = 24;
 
 /// What a device made of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ pub enum Ran {
     Unsupported,
 }
 
-/// Runs programs in order and gives each result to `each`.
+/// Runs programs in order, some [`KERNELS`] of them in one module, and gives each result to `each`.
 ///
 /// # Errors
 /// What the device answers, other than that it rejects or does not support a program.
@@ -33,9 +33,19 @@ pub fn run(
     device: &mut dyn Device,
     programs: &[Program],
     seed: u64,
+    each: impl FnMut(&Program, &[u64], Ran),
+) -> Result<(), DeviceError> {
+    run_grouped(device, programs, KERNELS, seed, each)
+}
+
+pub(crate) fn run_grouped(
+    device: &mut dyn Device,
+    programs: &[Program],
+    kernels: usize,
+    seed: u64,
     mut each: impl FnMut(&Program, &[u64], Ran),
 ) -> Result<(), DeviceError> {
-    for group in programs.chunks(KERNELS) {
+    for group in programs.chunks(kernels.max(1)) {
         run_group(device, group, seed, &mut each)?;
     }
     Ok(())

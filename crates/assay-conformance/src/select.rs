@@ -5,7 +5,7 @@
 //! type, width and space occurs, and every ordering, scope and hint, but not each with each.
 
 use assay_ptx::forms::{Form, each_form, is_hint};
-use assay_ptx::{Base, Group, Modifier, Opcode, StateSpace, Type};
+use assay_ptx::{Base, Group, Layout, Modifier, Opcode, StateSpace, Type};
 
 /// The forms of a base.
 pub(crate) fn forms(base: Base) -> Vec<Form> {
@@ -18,8 +18,8 @@ fn wanted(opcode: &Opcode) -> bool {
     match opcode.base {
         Base::Set | Base::Setp => boolean_in_turn(opcode),
         Base::Ld | Base::Ldu | Base::St | Base::Atom | Base::Red => memory(opcode),
-        Base::Mma
-        | Base::WmmaMma
+        Base::Mma => dense(opcode),
+        Base::WmmaMma
         | Base::WmmaLoad
         | Base::WmmaStore
         | Base::WgmmaMmaAsync
@@ -31,6 +31,13 @@ fn wanted(opcode: &Opcode) -> bool {
         | Base::MultimemSt => false,
         _ => true,
     }
+}
+
+/// The layouts that most shapes have, with no sparsity and no scales.
+fn dense(opcode: &Opcode) -> bool {
+    let groups = [Group::Kind, Group::Sparsity, Group::ScaleVector];
+    let plain = !groups.into_iter().any(|group| opcode.modifiers.of_group(group).is_some());
+    plain && opcode.layouts == [Layout::Row, Layout::Column]
 }
 
 fn boolean_in_turn(opcode: &Opcode) -> bool {
@@ -75,10 +82,12 @@ fn memory(opcode: &Opcode) -> bool {
 }
 
 /// More at once than the space moves: 256 bits in global memory, 128 elsewhere; atomics on vectors
-/// exist in global memory alone.
+/// exist in global memory alone. Eight parts are of 32 bits: the assembler of CUDA 13.0 does not
+/// reject eight loads of 16 bits from shared memory, it crashes.
 fn too_wide(opcode: &Opcode) -> bool {
     let bits = u32::from(opcode.vector) * opcode.ty().map_or(0, Type::bits);
     let global = opcode.space() == StateSpace::Global;
     let atomic = matches!(opcode.base, Base::Atom | Base::Red);
-    bits > if global { 256 } else { 128 } || atomic && opcode.vector > 1 && !global
+    let eight = opcode.vector == 8 && !atomic && opcode.ty().is_none_or(|ty| ty.bits() != 32);
+    eight || bits > if global { 256 } else { 128 } || atomic && opcode.vector > 1 && !global
 }

@@ -26,6 +26,9 @@ pub enum Limit {
     Within(u32),
     /// One of two values, often the same in a whole warp: for votes and matches.
     Clustered,
+    /// Parts of a matrix: by turns near one, of any exponent, and with special values among them,
+    /// a tile (a warp's cases) at a time.
+    Tile,
 }
 
 /// Cases of a program by default; all special values of one operand fit.
@@ -46,7 +49,9 @@ pub fn operands(inputs: &[Input], cases: usize, seed: u64) -> Vec<u64> {
     for case in 0..cases {
         let start = words.len();
         for (index, (input, pool)) in inputs.iter().zip(&pools).enumerate() {
-            let word = if exhaustive {
+            let word = if input.limit == Limit::Tile {
+                pool.in_tile(input.ty, case, &mut random)
+            } else if exhaustive {
                 // Two halves: each runs through all values, in different orders.
                 (case | (case * 40_503 % EXHAUSTIVE) << 16) as u64
             } else if case < pool.whole.len() || case % 4 == 1 {
@@ -85,7 +90,7 @@ fn limited(input: &Input, word: u64, case: usize, random: &mut SplitMix64) -> u6
     let word = word & mask(bits);
     match input.limit {
         Limit::NonZero if word == 0 => 1 + random.below(9),
-        Limit::Any | Limit::NonZero => word,
+        Limit::Any | Limit::NonZero | Limit::Tile => word,
         Limit::Below(limit) => word % limit,
         Limit::Within(most) => {
             let span = 2 * u64::from(most) + 1;
@@ -118,6 +123,32 @@ impl Pool {
     fn new(ty: Type) -> Pool {
         let parts = parts(ty).map_or(Vec::new(), |(part, _)| specials(part));
         Pool { whole: specials(ty), parts }
+    }
+}
+
+impl Pool {
+    /// A part of a matrix: see [`Limit::Tile`].
+    fn in_tile(&self, ty: Type, case: usize, random: &mut SplitMix64) -> u64 {
+        let (part, count) = parts(ty).unwrap_or((ty, 1));
+        let specials = if count == 1 { &self.whole } else { &self.parts };
+        let bits = part.bits();
+        (0..count).fold(0, |sum, index| {
+            let word = random.next_u64();
+            let special = specials[random.below(specials.len() as u64) as usize];
+            let word = match (layout(part), case / 32 % 4) {
+                (_, 3) if word % 24 == 0 => special,
+                (Some(_), 1) => word,
+                (Some((exponent, mantissa)), kind) => {
+                    let near = mask(exponent - 1) + word % 5 - 2;
+                    let sign = random.next_u64() >> 63 << (exponent + mantissa);
+                    // Few bits of mantissa in every other kind: sums that cancel to zero.
+                    let kept = if kind == 2 { mask(2) << (mantissa - 2) } else { mask(mantissa) };
+                    sign | near << mantissa | word >> 8 & kept
+                }
+                (None, _) => word,
+            };
+            sum | (word & mask(bits)) << (index * bits)
+        })
     }
 }
 

@@ -284,7 +284,10 @@ fn nan_of(conversion: Conversion, source: u64) -> u64 {
         }
         (Scalar::Bf16, Scalar::F32) => source << 16,
         (Scalar::F32, Scalar::Tf32) if conversion.rounding == Rounding::NearestAway => {
-            source & 0xffff_e000
+            let cut = source & 0xffff_e000;
+            // A payload that is cut to nothing leaves an infinity, which saturates in its turn.
+            let infinite = cut & 0x7fff_ffff == 0x7f80_0000;
+            if infinite && conversion.satfinite { cut - 0x2000 } else { cut }
         }
         (_, Scalar::Tf32) => 0x7fff_e000,
         (_, Scalar::F16 | Scalar::Bf16) => u64::from(HALF_NAN),
@@ -321,11 +324,14 @@ fn to_tf32(exact: Exact, mode: Rounding) -> u64 {
 
 fn finish(conversion: Conversion, format: Binary, bits: u64) -> u64 {
     let sign = bits & format.infinity(true) & !format.infinity(false);
-    if conversion.satfinite && bits & !sign == format.infinity(false) {
-        return (format.infinity(false) - 1) | sign;
-    }
+    // First `.relu`: a negative overflow becomes zero, not the largest negative number.
     if conversion.relu && sign != 0 {
         return 0;
+    }
+    if conversion.satfinite && bits & !sign == format.infinity(false) {
+        // The largest tf32 has 13 zeros below it.
+        let step = if conversion.to == Scalar::Tf32 { 0x2000 } else { 1 };
+        return (format.infinity(false) - step) | sign;
     }
     match conversion.to {
         Scalar::F32 => {

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    Out, check, check_half, check_on, check_wide, f, f32_bits, ftz, wide_triples, word_triples,
+    Out, check, check_half, check_on, check_wide, f, f32_bits, ftz, run_ptx, wide_triples,
+    word_triples,
 };
 use half::{bf16, f16};
 
@@ -223,4 +224,17 @@ fn eight_bit_floats_saturate_and_keep_nan() {
         let part = |bits: u64| u64::from(half(F8E5M2::from_bits(bits as u8).to_f32()));
         part(a >> 8) << 16 | part(a)
     });
+}
+
+#[test]
+fn a_negative_overflow_under_relu_is_zero_and_the_largest_tf32_has_zeros_at_its_end() {
+    let overflows = [0xc77f_f000_u64, 0xff80_0000, 0x477f_f000, 0x7f80_0000].map(|a| [a, 0, 0]);
+    let want = [0, 0, 0x7bff, 0x7bff];
+    let got = run_ptx("cvt.rn.relu.satfinite.f16.f32 %h4, %r1;", Out::Half, &overflows);
+    assert_eq!(got, want);
+    let overflows = [0xff7f_ffff_u64, 0xff80_0000, 0x7f7f_ffff, 0x7f80_0000].map(|a| [a, 0, 0]);
+    let got = run_ptx("cvt.rn.relu.satfinite.bf16.f32 %h4, %r1;", Out::Half, &overflows);
+    assert_eq!(got, [0, 0, 0x7f7f, 0x7f7f]);
+    let got = run_ptx("cvt.rna.satfinite.tf32.f32 %r4, %r1;", Out::Word, &overflows);
+    assert_eq!(got, [0xff7f_e000, 0xff7f_e000, 0x7f7f_e000, 0x7f7f_e000]);
 }

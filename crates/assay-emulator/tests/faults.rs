@@ -310,7 +310,7 @@ fn traps_and_assertions_stop_the_kernel() {
 fn unsupported_opcodes_are_named_and_are_not_the_kernel_s_fault() {
     let source = pointer_kernel(
         "",
-        "    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 // here
+        "    mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 // here
     {%r2,%r3,%r4,%r5}, {%r6,%r7,%r8,%r9}, {%r10,%r11}, {%r2,%r3,%r4,%r5};",
     );
     let fault = Bench::new(4).launch(&source, &LaunchConfig::default()).unwrap_err();

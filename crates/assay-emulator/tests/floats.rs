@@ -523,3 +523,30 @@ fn contraction_fuses_bare_products_only_when_asked() {
     let changed = "mul.f32 %r5, %r1, %r2; mov.b32 %r1, 0; add.f32 %r4, %r5, %r3;";
     assert!((0..12).all(|seed| with(changed, seed) == plain));
 }
+
+#[test]
+fn comparisons_of_f16_flush_subnormals_where_they_are_told_to() {
+    let flushed = |x: u64| {
+        let bits = x as u16;
+        f16::from_bits(if bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }).to_f32()
+    };
+    check_on("setp.lt.ftz.f16 %p1, %h1, %h2;", Out::Bit, &word_triples(61), |a, b, _| {
+        u64::from(flushed(a) < flushed(b))
+    });
+    check_on("set.eq.ftz.u32.f16 %r4, %h1, %h2;", Out::Word, &word_triples(62), |a, b, _| {
+        if flushed(a) == flushed(b) { 0xffff_ffff } else { 0 }
+    });
+    let both = "setp.ge.ftz.f16x2 %p2|%p3, %r1, %r2; and.pred %p1, %p2, %p3;";
+    check_on(both, Out::Bit, &word_triples(63), |a, b, _| {
+        u64::from(flushed(a) >= flushed(b) && flushed(a >> 16) >= flushed(b >> 16))
+    });
+}
+
+#[test]
+fn a_reciprocal_is_flushed_by_its_quotient_and_not_by_what_rounding_makes_of_it() {
+    let large = [0xfe80_0001_u64, 0x7e80_0001, 0x7e80_0000, 0x7f80_0000].map(|a| [a, 0, 0]);
+    let down = run_ptx("rcp.rm.ftz.f32 %r4, %r1;", Out::Word, &large);
+    assert_eq!(down, [0x8000_0000, 0, 0x0080_0000, 0]);
+    let up = run_ptx("rcp.rp.ftz.f32 %r4, %r1;", Out::Word, &large);
+    assert_eq!(up, [0x8000_0000, 0, 0x0080_0000, 0]);
+}

@@ -175,8 +175,16 @@ fn spelling(opcode: &Opcode) -> String {
         modifiers.into_iter().partition(|&modifier| comes_before_shape(opcode, modifier));
     parts.extend(head.iter().map(|modifier| modifier.name().to_string()));
     parts.extend(shape);
-    parts.extend(tail.iter().map(|modifier| modifier.name().to_string()));
-    parts.extend(opcode.layouts.iter().map(|layout| layout_name(*layout).to_string()));
+    // Of one bit, the operation of `mma` follows the types.
+    let last = opcode.base == Base::Mma && opcode.has(Modifier::Popc);
+    let tail: Vec<String> = tail.iter().map(|modifier| modifier.name().to_string()).collect();
+    let (tail, last) = if last { (Vec::new(), tail) } else { (tail, Vec::new()) };
+    let layouts = opcode.layouts.iter().map(|layout| layout_name(*layout).to_string());
+    if opcode.base == Base::Mma {
+        parts.extend(layouts.chain(tail));
+    } else {
+        parts.extend(tail.into_iter().chain(layouts));
+    }
     if !in_front {
         parts.extend(opcode.spaces.iter().map(|space| space.name().to_string()));
     }
@@ -184,6 +192,7 @@ fn spelling(opcode: &Opcode) -> String {
         parts.push(format!("v{}", opcode.vector));
     }
     parts.extend(opcode.types.iter().map(|ty| ty.name().to_string()));
+    parts.extend(last);
     parts.join(".")
 }
 
@@ -216,6 +225,7 @@ fn rank(base: Base, modifier: Modifier) -> u8 {
         (_, Group::Half) => 10,
         (_, Group::Rounding) => 11,
         (Modifier::CarryOut, _) => 12,
+        (Modifier::Popc, _) => 14,
         (_, Group::Operation | Group::VoteMode | Group::ShuffleMode) => 13,
         (_, Group::ShiftDirection) => 14,
         (_, Group::ShiftMode) => 15,

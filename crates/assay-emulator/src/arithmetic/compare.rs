@@ -59,7 +59,7 @@ impl Comparable for Flushed {
     }
 }
 
-impl<H: Half, const HIGH: bool> Comparable for Opened<H, HIGH> {
+impl<H: Half, const HIGH: bool, const FTZ: bool> Comparable for Opened<H, HIGH, FTZ> {
     type Value = f32;
     #[inline(always)]
     fn value(self) -> f32 {

@@ -318,11 +318,15 @@ fn extremum<H: Half>(flags: u16, a: u16, b: u16) -> u16 {
     if flags & HALF_RELU != 0 && result & 0x8000 != 0 { 0 } else { result }
 }
 
-/// A half taken out of a register for comparisons: the format, and which half of a pair.
+/// A half taken out of a register for comparisons: the format, which half of a pair, and whether
+/// subnormals are zeros.
 #[derive(Clone, Copy)]
-pub(crate) struct Opened<H, const HIGH: bool>(pub(crate) f32, std::marker::PhantomData<H>);
+pub(crate) struct Opened<H, const HIGH: bool, const FTZ: bool>(
+    pub(crate) f32,
+    std::marker::PhantomData<H>,
+);
 
-impl<H: Half, const HIGH: bool> Element for Opened<H, HIGH> {
+impl<H: Half, const HIGH: bool, const FTZ: bool> Element for Opened<H, HIGH, FTZ> {
     type Stored = u32;
     #[inline(always)]
     unsafe fn load(frame: &Frame, slot: u32) -> [u32; LANES] {
@@ -337,6 +341,7 @@ impl<H: Half, const HIGH: bool> Element for Opened<H, HIGH> {
     #[inline(always)]
     fn open(stored: u32) -> Self {
         let bits = if HIGH { (stored >> 16) as u16 } else { stored as u16 };
+        let bits = flushed::<H>(if FTZ { HALF_FTZ } else { 0 }, bits);
         Opened(H::widen(bits), std::marker::PhantomData)
     }
     #[inline(always)]

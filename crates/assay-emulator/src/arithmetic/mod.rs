@@ -8,4 +8,5 @@ pub(crate) mod fused;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod soft;
+pub(crate) mod tensor;
 pub(crate) mod video;

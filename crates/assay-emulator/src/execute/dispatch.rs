@@ -45,6 +45,10 @@ impl<O: Observer> Engine<'_, O> {
             Effect::StackSave { wide } => self.stack_save(wide, operands, mask),
             Effect::StackRestore { wide } => self.stack_restore(wide, operands, mask),
             Effect::Mbarrier(mbarrier) => self.mbarrier(mbarrier, operands, mask),
+            Effect::LoadMatrix(access) => self.load_matrix(access, operands, mask),
+            Effect::StoreMatrix(access) => self.store_matrix(access, operands, mask),
+            Effect::MoveMatrix => self.move_matrix(operands, mask),
+            Effect::Multiply(multiply) => self.multiply(multiply, operands, mask),
             Effect::Carry(kind) => self.carry(kind, operands, mask),
             Effect::Unsupported => self.unsupported(op, mask),
         }

@@ -1,5 +1,7 @@
 //! The instructions that do more than compute in registers, as data.
 
+use super::matrix::{MatrixAccess, Multiply};
+
 /// The space of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SpaceKind {
@@ -261,6 +263,14 @@ pub(crate) enum Effect {
     StackRestore { wide: bool },
     /// An `mbarrier` at `[a + immediate]`
     Mbarrier(Mbarrier),
+    /// Matrices into list `c` from the rows at `[a + immediate]`
+    LoadMatrix(MatrixAccess),
+    /// Matrices from list `c` to the rows at `[a + immediate]`
+    StoreMatrix(MatrixAccess),
+    /// `d` becomes the transposed `a`
+    MoveMatrix,
+    /// Three lists from `c` on: A, B, C and in its second half D
+    Multiply(Multiply),
     /// Carry-in and carry-out arithmetic
     Carry(CarryKind),
     /// Not run by the emulator

@@ -13,6 +13,7 @@ pub(crate) mod effect;
 pub(crate) mod engine;
 mod fast;
 pub(crate) mod frame;
+pub(crate) mod matrix;
 mod mbarrier;
 mod print;
 mod special;

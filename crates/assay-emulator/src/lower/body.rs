@@ -9,7 +9,7 @@ use assay_ptx::opcode::Base;
 
 use super::family::Family;
 use super::layout::{Home, parameters};
-use super::{Context, arithmetic, control, convert, float, mbarrier, memory, video, warp};
+use super::{Context, arithmetic, control, convert, float, matrix, mbarrier, memory, video, warp};
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
     ALWAYS, CONSTANT, Compute, DISCARDED, FIRST_PREDICATE, Lane, Operands, PredicateSlot, Slot,
@@ -158,6 +158,7 @@ impl<'c, 'm> Body<'c, 'm> {
             Family::Memory => memory::lower(self, i),
             Family::Control => control::lower(self, i),
             Family::Warp => warp::lower(self, i),
+            Family::Matrix => matrix::lower(self, i),
             Family::Mbarrier => mbarrier::lower(self, i),
             Family::Video => video::lower(self, i),
             Family::Nothing => Ok(()),
@@ -526,8 +527,8 @@ pub(crate) fn relocate(code: &mut Code, function: usize, rows: u32, predicates: 
     for op in &mut code.ops[first as usize..end as usize] {
         let operands = &mut op.operands;
         if let Action::Effect(effect) = op.action {
-            if let Some(list) = memory::list_of(effect, operands) {
-                lists.push(list);
+            if let Some(named) = memory::lists_of(effect, operands) {
+                lists.extend(named);
                 // The list index shares a field with a slot and must stay.
                 let kept = operands.c;
                 [&mut operands.d, &mut operands.a, &mut operands.b].into_iter().for_each(slot);

@@ -11,6 +11,7 @@ pub(super) enum Family {
     Memory,
     Control,
     Warp,
+    Matrix,
     Mbarrier,
     Video,
     /// Has no effect in the emulator.
@@ -133,6 +134,8 @@ const MBARRIER: &[Base] = &[
     Base::CpAsyncMbarrierArrive,
 ];
 
+const MATRIX: &[Base] = &[Base::Ldmatrix, Base::Stmatrix, Base::Movmatrix, Base::Mma];
+
 const VIDEO: &[Base] = &[
     Base::Vadd2,
     Base::Vsub2,
@@ -174,6 +177,7 @@ impl Family {
             (MEMORY, Family::Memory),
             (CONTROL, Family::Control),
             (WARP, Family::Warp),
+            (MATRIX, Family::Matrix),
             (MBARRIER, Family::Mbarrier),
             (VIDEO, Family::Video),
             (NOTHING, Family::Nothing),
@@ -188,16 +192,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalar_opcodes_have_a_family_and_tensor_cores_do_not() {
+    fn scalar_opcodes_and_mma_have_a_family_and_wgmma_has_none() {
         assert_eq!(Family::of(Base::Lop3), Family::Arithmetic);
         assert_eq!(Family::of(Base::Cvt), Family::Convert);
-        assert_eq!(Family::of(Base::Mma), Family::Unsupported);
+        assert_eq!(Family::of(Base::Mma), Family::Matrix);
         assert_eq!(Family::of(Base::WgmmaMmaAsync), Family::Unsupported);
     }
 
     #[test]
     fn no_opcode_is_in_two_families() {
-        let all = [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MBARRIER, VIDEO, NOTHING].concat();
+        let all =
+            [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, MBARRIER, VIDEO, NOTHING].concat();
         for base in Base::ALL {
             assert!(all.iter().filter(|&known| known == base).count() <= 1, "{base:?}");
         }

@@ -337,10 +337,12 @@ fn comparison_of(
         Type::F32 if ftz => comparison!(body, operator, Flushed),
         Type::F32 => comparison!(body, operator, f32),
         Type::F64 => comparison!(body, operator, f64),
-        Type::F16x2 if high => comparison!(body, operator, Opened<F16, true>),
-        Type::F16 | Type::F16x2 => comparison!(body, operator, Opened<F16, false>),
-        Type::Bf16x2 if high => comparison!(body, operator, Opened<Bf16, true>),
-        Type::Bf16 | Type::Bf16x2 => comparison!(body, operator, Opened<Bf16, false>),
+        Type::F16x2 if high && ftz => comparison!(body, operator, Opened<F16, true, true>),
+        Type::F16x2 if high => comparison!(body, operator, Opened<F16, true, false>),
+        Type::F16 | Type::F16x2 if ftz => comparison!(body, operator, Opened<F16, false, true>),
+        Type::F16 | Type::F16x2 => comparison!(body, operator, Opened<F16, false, false>),
+        Type::Bf16x2 if high => comparison!(body, operator, Opened<Bf16, true, false>),
+        Type::Bf16 | Type::Bf16x2 => comparison!(body, operator, Opened<Bf16, false, false>),
         _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Lowers moves, loads, stores, atomics, address conversions and asynchronous copies.
 
+use std::ops::Range;
+
 use assay_ptx::module::{Address, AddressBase, Instruction, Operand, Symbol};
 use assay_ptx::opcode::{Base, Group, Modifier, StateSpace, Type};
 
@@ -224,20 +226,23 @@ fn register_bits(body: &Body<'_, '_>, parts: &[Operand], ty: Type) -> Lowered<u3
     if widths.any(|width| (width == 64) != (first == 64)) { Err(Unsupported) } else { Ok(first) }
 }
 
-fn add_list(body: &mut Body<'_, '_>, list: [Slot; 8]) -> Slot {
+pub(super) fn add_list(body: &mut Body<'_, '_>, list: [Slot; 8]) -> Slot {
     body.context.code.lists.push(list);
     body.context.code.lists.len() as u32 - 1
 }
 
-/// The list that an op names in `c`, if its effect has one.
-pub(super) fn list_of(effect: Effect, operands: &Operands) -> Option<usize> {
+/// The lists that an op names by the first of them in `c`, if its effect has some.
+pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usize>> {
     let listed = match effect {
         Effect::Load(access) | Effect::Store(access) => access.count > 1,
         Effect::Atomic(atomic) => atomic.count > 1,
-        Effect::Shuffle(_) | Effect::CopyAsync { .. } => true,
+        Effect::Shuffle(_) | Effect::CopyAsync { .. } | Effect::Multiply(_) => true,
+        Effect::LoadMatrix(_) | Effect::StoreMatrix(_) => true,
         _ => false,
     };
-    listed.then_some(operands.c as usize)
+    let count = if matches!(effect, Effect::Multiply(_)) { 3 } else { 1 };
+    let first = operands.c as usize;
+    listed.then_some(first..first + count)
 }
 
 /// A kernel parameter at a fixed offset is a constant of the launch.

@@ -8,6 +8,7 @@ mod family;
 mod float;
 mod half;
 mod layout;
+mod matrix;
 mod mbarrier;
 mod memory;
 mod video;

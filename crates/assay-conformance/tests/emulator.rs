@@ -1,0 +1,197 @@
+//! The emulator against what an H200 gave: the same programs, the same operands, pinned digests.
+//!
+//! `ASSAY_BLESS=1 cargo test -p assay-conformance --test emulator` takes forms that agree with the
+//! GPU now into the record, and writes docs/conformance.md anew. What differs stays in the record
+//! until it is measured again on a GPU: see the example `conformance`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use assay_conformance::{
+    Entry, Program, Ran, Record, check, explanation, page, programs, run, settled,
+};
+use assay_device::emulator::{EmulatorDevice, EmulatorOptions};
+use assay_device::fault::{FaultInjecting, FaultPlan, FlippedBit};
+use assay_device::{Device, DeviceError};
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn record_path() -> PathBuf {
+    repository().join("records/h200-conformance.jsonl")
+}
+
+fn record() -> Record {
+    let text = std::fs::read_to_string(record_path()).expect("the record is there");
+    Record::read(&text).expect("the record reads")
+}
+
+fn emulator() -> Box<dyn Device> {
+    let options = EmulatorOptions { architecture: 90, ..EmulatorOptions::default() };
+    Box::new(EmulatorDevice::new(options))
+}
+
+/// Runs programs and says what is not as their entries say; gives every result to `see`.
+fn problems(
+    device: &mut dyn Device,
+    programs: &[Program],
+    entries: &[Entry],
+    seed: u64,
+    mut see: impl FnMut(&Program, &Ran),
+) -> Result<Vec<String>, DeviceError> {
+    let mut problems = Vec::new();
+    let mut left = entries.iter();
+    run(device, programs, seed, |program, inputs, ran| {
+        see(program, &ran);
+        match left.next().filter(|entry| entry.form == program.name) {
+            Some(entry) => problems.extend(check(entry, program, inputs, &ran).err()),
+            None => problems.push(format!("{}: not at its place in the record", program.name)),
+        }
+    })?;
+    Ok(problems)
+}
+
+/// As [`problems`] over all programs, with one device a thread; the blessed entries too.
+fn all_problems(programs: &[Program], record: &Record) -> (Vec<String>, Vec<Entry>) {
+    let middle = programs.len() / 2;
+    let halves = [(&programs[..middle], 0), (&programs[middle..], middle)];
+    let found = std::thread::scope(|scope| {
+        let started = halves.map(|(part, start)| {
+            scope.spawn(move || {
+                let entries = record.entries.get(start..).unwrap_or(&[]);
+                let mut places = entries.iter();
+                let mut blessed = Vec::new();
+                let found =
+                    problems(&mut *emulator(), part, entries, record.head.seed, |p, ran| {
+                        blessed.extend(places.next().map(|entry| settled(entry, p, ran)));
+                    });
+                (found.expect("the emulator runs"), blessed)
+            })
+        });
+        started.map(|thread| thread.join().expect("no thread panics"))
+    });
+    let [(mut problems, mut blessed), (more, others)] = found;
+    problems.extend(more);
+    blessed.extend(others);
+    (problems, blessed)
+}
+
+#[test]
+fn the_emulator_gives_what_the_gpu_gave_and_the_page_says_so() {
+    let (programs, left_out) = programs();
+    let mut record = record();
+    let (mut problems, blessed) = all_problems(&programs, &record);
+    let blesses = std::env::var_os("ASSAY_BLESS").is_some();
+    if blesses && blessed.len() == programs.len() {
+        record.entries = blessed;
+        std::fs::write(record_path(), record.write().expect("it writes")).expect("records/");
+        // The next run, without the blessing, says whether all is well.
+        problems.clear();
+    }
+    let shown = problems.iter().take(120).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(problems.is_empty(), "seed {}: {}\n{shown}", record.head.seed, problems.len());
+    assert_eq!(record.entries.len(), programs.len(), "the record has other forms");
+
+    let new = page(&record, &programs, &left_out);
+    let path = repository().join("docs/conformance.md");
+    if blesses {
+        std::fs::write(&path, &new).expect("docs/ can be written");
+    }
+    let old = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = new.lines().zip(old.lines()).find(|(new, old)| new != old);
+    let hint = "ASSAY_BLESS=1 cargo test -p assay-conformance --test emulator";
+    assert_eq!(differs, None, "docs/conformance.md is of another record: {hint}");
+    assert_eq!(new.lines().count(), old.lines().count(), "{hint}");
+}
+
+#[test]
+fn at_least_300_forms_agree_and_every_difference_has_a_reason() {
+    let record = record();
+    let agree = |entry: &&Entry| !entry.rejected && !entry.unsupported && entry.differing == 0;
+    assert!(record.entries.iter().filter(agree).count() >= 300);
+    for entry in &record.entries {
+        if entry.differing > 0 {
+            assert!(
+                explanation(&entry.form).is_some(),
+                "{} differs and nobody says why",
+                entry.form
+            );
+        }
+        let known = explanation(&entry.form).is_some();
+        let worst = entry.worst.filter(|_| !known).into_iter().chain(entry.emulator_worst);
+        for worst in worst {
+            assert!(worst <= 1.0, "{}: {worst} times its bound", entry.form);
+        }
+    }
+}
+
+/// The program and the entry of a form.
+fn one(form: &str) -> (Program, Entry) {
+    let program = programs().0.into_iter().find(|program| program.name == form).expect("a form");
+    let entry = record().entry(form).expect("an entry").clone();
+    (program, entry)
+}
+
+#[test]
+fn one_flipped_bit_of_one_result_turns_the_check_red() {
+    for form in ["add.rn.f32", "prmt.b32", "ld.global.v4.u32", "ex2.approx.f32"] {
+        let (program, entry) = one(form);
+        let clean = std::slice::from_ref(&program);
+        let entries = std::slice::from_ref(&entry);
+        let found = problems(&mut *emulator(), clean, entries, 1, |_, _| ()).expect("it runs");
+        assert!(found.is_empty(), "{found:?}");
+        // The lowest bit of an exact result, and the exponent of a bounded one.
+        let bit = if form.contains("approx") { 64 * 900 + 27 } else { 64 * 900 };
+        let plan = FaultPlan { flip: Some(FlippedBit { read: 1, bit }), ..FaultPlan::default() };
+        let options = EmulatorOptions { architecture: 90, ..EmulatorOptions::default() };
+        let mut wrong = FaultInjecting::new(EmulatorDevice::new(options), plan);
+        let found = problems(&mut wrong, clean, entries, 1, |_, _| ()).expect("it runs");
+        assert_eq!(found.len(), 1, "a flipped bit of {form} went unseen");
+    }
+}
+
+#[test]
+fn another_rounding_turns_the_check_red() {
+    for (form, wrong) in [("add.rn.f32", "add.rz.f32"), ("cvt.rn.bf16.f32", "cvt.rz.bf16.f32")] {
+        let (program, entry) = one(form);
+        let (other, _) = one(wrong);
+        let mut found = Vec::new();
+        run(&mut *emulator(), std::slice::from_ref(&other), 1, |_, inputs, ran| {
+            found.extend(check(&entry, &program, inputs, &ran).err());
+        })
+        .expect("it runs");
+        assert_eq!(found.len(), 1, "{wrong} passed as {form}");
+    }
+}
+
+/// Says past the harness that the GPU's test did not run. `ASSAY_REQUIRE_GPU` makes that a failure.
+fn skipped(reason: &str) {
+    assert!(std::env::var_os("ASSAY_REQUIRE_GPU").is_none(), "{reason}");
+    let line = format!("SKIPPED the_gpu_still_gives_what_it_gave_gpu: {reason}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+#[test]
+fn the_gpu_still_gives_what_it_gave_gpu() {
+    let mut device = match assay_device::open("cuda:0") {
+        Ok(device) => device,
+        Err(error) => {
+            skipped(&error.to_string());
+            return;
+        }
+    };
+    let record = record();
+    if device.facts().architecture != record.head.architecture {
+        return skipped(&device.facts().architecture);
+    }
+    let (programs, _) = programs();
+    let mut entries = record.entries.clone();
+    for entry in &mut entries {
+        // Of the GPU its own digests are asked, not what the emulator makes of them.
+        (entry.differing, entry.unsupported) = (0, false);
+    }
+    let found = problems(&mut *device, &programs, &entries, record.head.seed, |_, _| ());
+    let found = found.expect("the GPU runs");
+    assert!(found.is_empty(), "{}\n{}", found.len(), found.join("\n"));
+}
