@@ -225,7 +225,7 @@ fn rank(base: Base, modifier: Modifier) -> u8 {
         (_, Group::Half) => 10,
         (_, Group::Rounding) => 11,
         (Modifier::CarryOut, _) => 12,
-        (Modifier::Popc, _) => 14,
+        (Modifier::Popc, _) => 16,
         (_, Group::Operation | Group::VoteMode | Group::ShuffleMode) => 13,
         (_, Group::ShiftDirection) => 14,
         (_, Group::ShiftMode) => 15,

@@ -49,10 +49,11 @@ impl Element {
     fn times(self, other: Element) -> Element {
         use Element::{Finite, Infinity, Nan};
         match (self, other) {
-            (Nan, _) | (_, Nan) => Nan,
-            (Infinity { negative: a }, Infinity { negative: b }) => Infinity { negative: a != b },
-            (Infinity { .. }, Finite { mantissa: 0, .. })
+            (Nan, _)
+            | (_, Nan)
+            | (Infinity { .. }, Finite { mantissa: 0, .. })
             | (Finite { mantissa: 0, .. }, Infinity { .. }) => Nan,
+            (Infinity { negative: a }, Infinity { negative: b }) => Infinity { negative: a != b },
             (Infinity { negative: a }, Finite { negative: b, .. })
             | (Finite { negative: a, .. }, Infinity { negative: b }) => {
                 Infinity { negative: a != b }

@@ -236,8 +236,11 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
     let listed = match effect {
         Effect::Load(access) | Effect::Store(access) => access.count > 1,
         Effect::Atomic(atomic) => atomic.count > 1,
-        Effect::Shuffle(_) | Effect::CopyAsync { .. } | Effect::Multiply(_) => true,
-        Effect::LoadMatrix(_) | Effect::StoreMatrix(_) => true,
+        Effect::Shuffle(_)
+        | Effect::CopyAsync { .. }
+        | Effect::Multiply(_)
+        | Effect::LoadMatrix(_)
+        | Effect::StoreMatrix(_) => true,
         _ => false,
     };
     let count = if matches!(effect, Effect::Multiply(_)) { 3 } else { 1 };
