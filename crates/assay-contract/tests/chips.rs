@@ -138,7 +138,7 @@ fn a_launch_that_passes_a_limit_is_one_line_with_launch_chip_rule_asked_and_limi
     }
     assert!(reasons.iter().any(|r| r.contains("grid-y of sm_80: 70,000 blocks")), "{reasons:#?}");
     assert_eq!(result.findings[0].case.to_string(), "k/limits/-/sm_80/seed=1/launches");
-    assert_eq!(summarize(&[outcome.clone()]).0.limit_problems, 3);
+    assert_eq!(summarize(std::slice::from_ref(&outcome)).0.limit_problems, 3);
 }
 
 #[test]

@@ -99,13 +99,11 @@ fn compare(
         let wrong = disagreements(chip, &kernel, (&asked.launch, &loaded));
         let sentences = wrong.into_iter().map(|wrong| format!("{place}: {wrong}"));
         found.findings.extend(sentences.map(|why| evidence(case, Outcome::Fail, why)));
-        match &mut told {
-            Some(told) => add(told, block, &loaded),
-            None => {
-                let notes = notes(&of.symbol, &loaded.kernel, &recorded, &chip.name);
-                found.notes.extend(notes);
-                told = Some(first(&of.symbol, block, &loaded));
-            }
+        if let Some(told) = &mut told {
+            add(told, block, &loaded);
+        } else {
+            found.notes.extend(notes(&of.symbol, &loaded.kernel, &recorded, &chip.name));
+            told = Some(first(&of.symbol, block, &loaded));
         }
     }
     told
