@@ -136,8 +136,8 @@ impl Pool {
             let word = random.next_u64();
             let special = specials[random.below(specials.len() as u64) as usize];
             let word = match (layout(part), case / 32 % 4) {
-                (_, 3) if word % 24 == 0 => special,
-                (Some(_), 1) => word,
+                (_, 3) if word.is_multiple_of(24) => special,
+                (Some(_), 1) | (None, _) => word,
                 (Some((exponent, mantissa)), kind) => {
                     let near = mask(exponent - 1) + word % 5 - 2;
                     let sign = random.next_u64() >> 63 << (exponent + mantissa);
@@ -145,7 +145,6 @@ impl Pool {
                     let kept = if kind == 2 { mask(2) << (mantissa - 2) } else { mask(mantissa) };
                     sign | near << mantissa | word >> 8 & kept
                 }
-                (None, _) => word,
             };
             sum | (word & mask(bits)) << (index * bits)
         })
