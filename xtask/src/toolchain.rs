@@ -104,6 +104,11 @@ const LIBRARIES: Toolchain = Toolchain {
 pub(crate) const TRITON: Toolchain =
     Toolchain { folder: "triton-3.6.0", packages: &["triton==3.6.0"], download_megabytes: 188 };
 
+/// Zig, for the clang 22 that is in it, with its linker and all of LLVM's targets: Debian 12 has
+/// nothing newer than clang 19, which does not know gfx950.
+const ZIG: Toolchain =
+    Toolchain { folder: "zig-0.17.1", packages: &["ziglang==0.17.1"], download_megabytes: 100 };
+
 /// Why a compiler cannot be had here.
 #[derive(Debug)]
 pub(crate) struct Unavailable {
@@ -156,6 +161,12 @@ pub(crate) fn nvccs() -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
+/// A program that is clang 22 when it is called with `clang` in front of the options.
+pub(crate) fn newer_clang() -> Option<PathBuf> {
+    let folder = ZIG.path_in(&toolchains());
+    ZIG.is_complete(&folder).then(|| folder.join("ziglang/zig"))
+}
+
 /// `cuobjdump`, where it is installed.
 pub(crate) fn cuobjdump() -> Option<PathBuf> {
     let folder = CUOBJDUMP.path_in(&toolchains());
@@ -168,9 +179,9 @@ pub(crate) fn command(arguments: &[String]) -> ExitCode {
     let wanted: &[Toolchain] = match arguments[..] {
         [] => &[CUDA, CUOBJDUMP, LIBRARIES],
         ["--triton"] => &[TRITON],
-        ["--records"] => &CUDA_RELEASES,
+        ["--records"] => &[CUDA, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG],
         ["--hip"] => &[],
-        ["--all"] => &[CUDA, CUOBJDUMP, LIBRARIES, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5],
+        ["--all"] => &[CUDA, CUOBJDUMP, LIBRARIES, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG],
         _ => {
             eprintln!("usage: cargo xtask toolchain [--triton | --records | --hip | --all]");
             return ExitCode::from(EXIT_REQUEST);

@@ -9,13 +9,14 @@ use assay_image::{HipImage, Release};
 use super::readelf;
 use crate::toolchain::repository;
 
-/// The chips that clang 19 compiles for. It does not know gfx950, which LLVM 20 was the first to.
-pub(crate) const CHIPS: [&str; 7] =
-    ["gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942"];
+/// Every chip that there are limits for, those that clang 19 compiles for first: it does not know
+/// gfx950, which came with LLVM 20.
+const CHIPS: [&str; 8] =
+    ["gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942", "gfx950"];
 
 /// A code object of the device alone, from the source alone: neither `ROCm`'s headers and libraries
 /// nor the host's.
-const OPTIONS: [&str; 9] = [
+pub(crate) const OPTIONS: [&str; 9] = [
     "-xhip",
     "--cuda-device-only",
     "--no-gpu-bundle-output",
@@ -30,38 +31,43 @@ const OPTIONS: [&str; 9] = [
 
 /// An installed clang.
 pub(crate) struct Compiler {
+    /// The program, and what stands before its options.
     pub(super) clang: PathBuf,
-    /// `llvm-readelf` of the same release, where it is installed.
+    pub(super) first: Option<&'static str>,
+    /// A folder with its linker, where it does not find that by itself.
+    pub(super) linker: Option<PathBuf>,
+    /// `llvm-readelf` of clang 19, where it is installed.
     pub(super) readelf: Option<PathBuf>,
     pub(crate) release: Release,
 }
 
 impl Compiler {
-    /// What is compiled from a source below `kernels/cuda` for a chip; `scratch` is a file that is
-    /// written on the way. An error says what the compiler said, or where two readers disagree.
-    pub(crate) fn image(
-        &self,
-        source: &Path,
-        chip: &str,
-        scratch: &Path,
-    ) -> Result<HipImage, String> {
-        self.compile(source, chip, scratch)?;
-        let bytes = fs::read(scratch).map_err(|error| error.to_string())?;
+    /// The chips that it compiles for.
+    pub(crate) fn chips(&self) -> &'static [&'static str] {
+        if self.release.major < 20 { &CHIPS[..7] } else { &CHIPS }
+    }
+
+    /// Reads a file that was compiled for a chip. An error says where two readers disagree.
+    pub(crate) fn read(&self, file: &Path, chip: &str) -> Result<HipImage, String> {
+        let bytes = fs::read(file).map_err(|error| error.to_string())?;
         let image = assay_image::read_code_object(&bytes).map_err(|error| error.to_string())?;
         if image.architecture != chip {
             return Err(format!("compiled for {}, not {chip}", image.architecture));
         }
         if let Some(readelf) = &self.readelf {
-            readelf::check(readelf, scratch, &image)?;
+            readelf::check(readelf, file, &image)?;
         }
         Ok(image)
     }
 
-    fn compile(&self, source: &Path, chip: &str, to: &Path) -> Result<(), String> {
+    /// Compiles a source below `kernels/cuda` for a chip. An error is the compiler's first.
+    pub(crate) fn compile(&self, source: &Path, chip: &str, to: &Path) -> Result<(), String> {
         let kernels = repository().join("kernels");
         let output = Command::new(&self.clang)
             .current_dir(kernels.join("cuda"))
+            .args(self.first)
             .args(OPTIONS)
+            .args(self.linker.iter().map(|folder| format!("-B{}", folder.display())))
             .arg(format!("--offload-arch={chip}"))
             .arg("-I")
             .arg(kernels.join("hip"))

@@ -4,14 +4,12 @@
 //! Every code object is read by `assay-image` and, where it is installed, by `llvm-readelf` as
 //! well: a record is a number that both agree on.
 
-#![cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the records come next"))]
-
 mod compiler;
 mod readelf;
 mod toolchain;
 
-pub(crate) use compiler::{CHIPS, Compiler};
-pub(crate) use toolchain::{find, install};
+pub(crate) use compiler::{Compiler, OPTIONS};
+pub(crate) use toolchain::{install, installed};
 
 #[cfg(test)]
 mod tests;

@@ -4,11 +4,12 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{CHIPS, Compiler, find};
+use super::Compiler;
+use super::toolchain::packaged;
 
 /// The compiler, or a line that says why a test is skipped.
 fn compiler(test: &str) -> Option<Compiler> {
-    match find() {
+    match packaged() {
         Ok(compiler) => Some(compiler),
         Err(unavailable) => {
             let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {unavailable}");
@@ -27,8 +28,9 @@ fn scratch(name: &str) -> PathBuf {
 fn a_source_with_shuffles_barriers_and_half_types_has_real_limits_on_every_chip() {
     let Some(compiler) = compiler("hip sources") else { return };
     let file = scratch("softmax.co");
-    for chip in CHIPS {
-        let image = compiler.image(Path::new("softmax.cu"), chip, &file).expect("compiles");
+    for chip in compiler.chips() {
+        compiler.compile(Path::new("softmax.cu"), chip, &file).expect("it is of the suite");
+        let image = compiler.read(&file, chip).expect("two readers agree");
         let kernel = image.kernels.iter().find(|kernel| kernel.name == "softmax_bf16");
         let kernel = kernel.expect("the source has this kernel");
         assert!(image.compiler.is_some_and(|compiler| compiler.contains("clang version")));
@@ -46,7 +48,7 @@ fn a_source_with_shuffles_barriers_and_half_types_has_real_limits_on_every_chip(
 #[test]
 fn a_chip_that_the_compiler_does_not_know_is_an_error_that_says_so() {
     let Some(compiler) = compiler("hip chips") else { return };
-    let error = compiler.image(Path::new("silu.cu"), "gfx950", &scratch("silu.co"));
+    let error = compiler.compile(Path::new("silu.cu"), "gfx950", &scratch("silu.co"));
     let error = error.expect_err("clang 19 does not know this chip");
     assert!(error.contains("gfx950"), "{error}");
 }

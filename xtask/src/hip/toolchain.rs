@@ -1,34 +1,85 @@
-//! Finding clang 19 and the tools of its release, and installing them from the packages.
+//! Finding the releases of clang, and installing clang 19 from the packages.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use assay_image::Release;
 
 use super::Compiler;
-use crate::toolchain::Unavailable;
+use crate::toolchain::{self, Unavailable, target};
 
 /// The packages of Debian 12 and Ubuntu 24.04: 68 MB to download, 341 MB on disk.
 const PACKAGES: [&str; 3] = ["clang-19", "lld-19", "llvm-19"];
 
 const HINT: &str = "apt-get install --no-install-recommends clang-19 lld-19 llvm-19";
 
-/// The compiler, where it and its linker are installed.
-pub(crate) fn find() -> Result<Compiler, Unavailable> {
-    let version = run("clang++-19", &["--version"])?;
+/// Every release that is installed, oldest first, or what to install.
+pub(crate) fn installed() -> Result<Vec<Compiler>, Unavailable> {
+    let compilers = [packaged(), bundled()];
+    if compilers.iter().all(Result::is_err) {
+        let [packaged, _] = compilers;
+        return packaged.map(|compiler| vec![compiler]);
+    }
+    let mut compilers: Vec<Compiler> = compilers.into_iter().flatten().collect();
+    compilers.sort_by_key(|compiler| compiler.release);
+    Ok(compilers)
+}
+
+/// clang 19, where it and its linker are installed.
+pub(super) fn packaged() -> Result<Compiler, Unavailable> {
     run("ld.lld-19", &["--version"])?;
+    let clang = PathBuf::from("clang++-19");
+    let release = release_of(&clang, None)?;
+    Ok(Compiler { clang, first: None, linker: None, readelf: readelf(), release })
+}
+
+/// The newer clang that comes in the wheel of another project, whose linker clang does not find.
+fn bundled() -> Result<Compiler, Unavailable> {
+    let Some(clang) = toolchain::newer_clang() else {
+        return Err(unavailable("the wheel with a newer clang is not installed".to_owned()));
+    };
+    let first = Some("clang");
+    let release = release_of(&clang, first)?;
+    let linker = target().join("records").join(format!("clang-{release}-linker"));
+    write_linker(&linker, &clang).map_err(|error| unavailable(error.to_string()))?;
+    Ok(Compiler { clang, first, linker: Some(linker), readelf: readelf(), release })
+}
+
+/// Writes a program `lld`, which clang calls with the kind of linker in front.
+fn write_linker(folder: &Path, clang: &Path) -> std::io::Result<()> {
+    let (path, clang) = (folder.join("lld"), std::path::absolute(clang)?);
+    let text = format!("#!/bin/sh\nshift 2\nexec '{}' ld.lld \"$@\"\n", clang.display());
+    if fs::read_to_string(&path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    fs::write(&path, text)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+fn readelf() -> Option<PathBuf> {
+    run("llvm-readelf-19", &["--version"]).ok().map(|_| "llvm-readelf-19".into())
+}
+
+fn release_of(clang: &Path, first: Option<&str>) -> Result<Release, Unavailable> {
+    let arguments: Vec<&str> = first.into_iter().chain(["--version"]).collect();
+    let version = run(&clang.to_string_lossy(), &arguments)?;
     let text = String::from_utf8_lossy(&version.stdout).into_owned();
-    let release = release(&text).ok_or_else(|| {
+    release(&text).ok_or_else(|| {
         let first = text.lines().next().unwrap_or_default();
-        unavailable(format!("clang++-19 does not name its release: `{first}`"))
-    })?;
-    let readelf = run("llvm-readelf-19", &["--version"]).ok().map(|_| "llvm-readelf-19".into());
-    Ok(Compiler { clang: PathBuf::from("clang++-19"), readelf, release })
+        unavailable(format!("{} does not name its release: `{first}`", clang.display()))
+    })
 }
 
 /// Installs the packages unless they are there. Only root may, and only where there is apt-get.
 pub(crate) fn install() -> Result<Compiler, Unavailable> {
-    if let Ok(found) = find()
+    if let Ok(found) = packaged()
         && found.readelf.is_some()
     {
         return Ok(found);
@@ -43,7 +94,7 @@ pub(crate) fn install() -> Result<Compiler, Unavailable> {
     run("apt-get", &arguments).or_else(|_| {
         run("apt-get", &["update", "--quiet"]).and_then(|_| run("apt-get", &arguments))
     })?;
-    find()
+    packaged()
 }
 
 fn is_root() -> bool {

@@ -7,6 +7,7 @@
 //! digests of all other sets with the sources of today.
 
 mod cuda;
+mod hip;
 mod listing;
 mod module;
 mod store;
@@ -16,12 +17,13 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
 
-use assay_image::{CudaKernel, Release};
+use assay_image::Release;
 use assay_limits::{Digest, RECORDS_COMMAND, RecordSet, Recorded, Stale};
 
 use crate::kernels::host_compiler;
 use crate::toolchain::{EXIT_REQUEST, EXIT_UNAVAILABLE};
 use cuda::Nvcc;
+use hip::Clang;
 use store::Store;
 
 const USAGE: &str = "usage: cargo xtask records [--check] [--release R]";
@@ -81,32 +83,55 @@ fn parse(arguments: &[String]) -> Option<Request> {
 fn make(release: Option<Release>) -> Result<(), Stop> {
     let modules = module::all().map_err(one)?;
     let mut store = Store::open_to_replace();
-    for nvcc in compilers(release)? {
+    let compilers = compilers(release)?;
+    for nvcc in &compilers.nvccs {
         let set = nvcc.derive(&modules).map_err(Stop::Failed)?;
-        for line in set.lines() {
-            println!("RECORD {} {} {line}", CudaKernel::COMPILER, set.release);
-        }
+        print_records(&set);
         store::put(&mut store.records.cuda, set);
+    }
+    for clang in &compilers.clangs {
+        let set = clang.derive(&modules).map_err(Stop::Failed)?;
+        print_records(&set);
+        store::put(&mut store.records.hip, set);
     }
     store.write().map_err(one)?;
     report(&store.records.cuda);
-    Ok(())
+    report(&store.records.hip);
+    compilers.missing.map_or(Ok(()), |reason| Err(Stop::Unavailable(reason)))
 }
 
-/// Derives one release again, the oldest unless another is named, and compares.
+fn print_records<K: Recorded>(set: &RecordSet<K>) {
+    for line in set.lines() {
+        println!("RECORD {} {} {line}", K::COMPILER, set.release);
+    }
+}
+
+/// Derives one release of each compiler again, the oldest unless another is named, and compares.
 fn check(release: Option<Release>) -> Result<(), Stop> {
     let modules = module::all().map_err(one)?;
     let store = Store::open().map_err(one)?;
     compare_sources(&store.records.cuda, &cuda::digests(&modules))?;
-    let Some(nvcc) = compilers(release)?.into_iter().next() else { return Ok(()) };
-    let sets = &store.records.cuda;
-    let recorded = sets.iter().find(|set| set.release == nvcc.release).ok_or_else(|| {
-        let release = nvcc.release;
-        one(format!("nvcc {release} has no records: `{RECORDS_COMMAND} --release {release}`"))
+    compare_sources(&store.records.hip, &hip::digests(&modules).map_err(one)?)?;
+    let compilers = compilers(release)?;
+    if let Some(nvcc) = compilers.nvccs.first() {
+        let fresh = nvcc.derive(&modules).map_err(Stop::Failed)?;
+        compare_facts(&store.records.cuda, &fresh)?;
+    }
+    if let Some(clang) = compilers.clangs.first() {
+        let fresh = clang.derive(&modules).map_err(Stop::Failed)?;
+        compare_facts(&store.records.hip, &fresh)?;
+    }
+    compilers.missing.map_or(Ok(()), |reason| Err(Stop::Unavailable(reason)))
+}
+
+/// Compares what a compiler has just made with the set of its release.
+fn compare_facts<K: Recorded>(sets: &[RecordSet<K>], fresh: &RecordSet<K>) -> Result<(), Stop> {
+    let (compiler, release) = (K::COMPILER, fresh.release);
+    let recorded = sets.iter().find(|set| set.release == release).ok_or_else(|| {
+        one(format!("{compiler} {release} has no records: `{RECORDS_COMMAND} --release {release}`"))
     })?;
-    let fresh = nvcc.derive(&modules).map_err(Stop::Failed)?;
-    fails_if_any(&recorded.stale_facts(&fresh, |_, _| true))?;
-    println!("{} records of nvcc {} are what it makes", fresh.len(), fresh.release);
+    fails_if_any(&recorded.stale_facts(fresh, |_, _| true))?;
+    println!("{} records of {compiler} {release} are what it makes", fresh.len());
     Ok(())
 }
 
@@ -152,23 +177,36 @@ fn report<K: Recorded>(sets: &[RecordSet<K>]) {
     }
 }
 
-/// The releases of nvcc that are installed, oldest first, or the one that is asked for.
-fn compilers(release: Option<Release>) -> Result<Vec<Nvcc>, Stop> {
-    let installed = Nvcc::installed().map_err(one)?;
-    let wanted: Vec<Nvcc> = installed
-        .into_iter()
-        .filter(|nvcc| release.is_none_or(|release| release == nvcc.release))
-        .collect();
-    let Some(first) = wanted.first() else {
-        let which = release.map_or("nvcc".to_owned(), |release| format!("nvcc {release}"));
+/// The compilers at hand, each kind oldest first.
+struct Compilers {
+    nvccs: Vec<Nvcc>,
+    clangs: Vec<Clang>,
+    /// Why there are none of one kind, where both were asked for.
+    missing: Option<String>,
+}
+
+/// Every release that is installed, or the one that is asked for.
+fn compilers(release: Option<Release>) -> Result<Compilers, Stop> {
+    let asked = |found| release.is_none_or(|release| release == found);
+    let mut nvccs = Nvcc::installed().map_err(one)?;
+    nvccs.retain(|nvcc| asked(nvcc.release));
+    let (mut clangs, no_clang) = match Clang::installed() {
+        Ok(clangs) => (clangs, None),
+        Err(unavailable) => (Vec::new(), Some(unavailable.to_string())),
+    };
+    clangs.retain(|clang| asked(clang.release));
+    if let Some(first) = nvccs.first() {
+        host_compiler(&first.path)
+            .map_err(|reason| Stop::Unavailable(format!("{reason}\nhint: install g++")))?;
+    } else if release.is_none() || clangs.is_empty() {
+        let which = release.map_or("nvcc".to_owned(), |release| format!("release {release}"));
         return Err(Stop::Unavailable(format!(
             "{which} is not installed\nhint: cargo xtask toolchain, or `toolchain --records` for \
              every release recorded"
         )));
-    };
-    host_compiler(&first.path)
-        .map_err(|reason| Stop::Unavailable(format!("{reason}\nhint: install g++")))?;
-    Ok(wanted)
+    }
+    let missing = no_clang.filter(|_| release.is_none());
+    Ok(Compilers { nvccs, clangs, missing })
 }
 
 fn one(problem: String) -> Stop {

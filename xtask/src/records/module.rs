@@ -24,7 +24,12 @@ pub(super) struct Module {
 impl Module {
     /// A digest of the texts, with the options of a compile.
     pub(super) fn digest(&self, options: &[String]) -> Digest {
-        Digest::of(&self.texts, options)
+        self.digest_with(&[], options)
+    }
+
+    /// The same, with headers that the sources find by their names alone.
+    pub(super) fn digest_with(&self, headers: &[SourceText], options: &[String]) -> Digest {
+        Digest::of(&[&self.texts, headers].concat(), options)
     }
 }
 

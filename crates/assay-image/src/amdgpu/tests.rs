@@ -4,6 +4,7 @@ use super::read_code_object;
 use super::sample::{self, Kernel, Value, kernel};
 use crate::error::{ErrorKind, ImageError};
 use crate::facts::{HipKernel, Parameter};
+use proptest::prelude::*;
 
 fn error_of(kernel: Kernel) -> ImageError {
     read_code_object(&sample::code_object(&[kernel])).expect_err("it is damaged")
@@ -175,5 +176,71 @@ fn a_file_cut_anywhere_is_an_error_and_never_a_panic() {
     let good = sample::code_object(&[kernel("one"), kernel("two")]);
     for length in 0..good.len() {
         read_code_object(&good[..length]).expect_err("the section table is at the end");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_facts_are_read_as_they_were_written(
+        vgprs in 0..=24_u32,
+        sgprs: u32,
+        lds: u32,
+        scratch: u32,
+        bound: u32,
+        arguments: u32,
+        spills: [u32; 2],
+        paired: bool,
+        waves_of_32: bool,
+    ) {
+        let mut any = kernel("any");
+        any.set(".vgpr_count", u64::from(vgprs));
+        any.set(".sgpr_count", u64::from(sgprs));
+        any.set(".group_segment_fixed_size", u64::from(lds));
+        any.set(".private_segment_fixed_size", u64::from(scratch));
+        any.set(".max_flat_workgroup_size", u64::from(bound));
+        any.set(".kernarg_segment_size", u64::from(arguments));
+        any.set(".vgpr_spill_count", u64::from(spills[0]));
+        any.set(".sgpr_spill_count", u64::from(spills[1]));
+        any.set(".workgroup_processor_mode", u64::from(paired));
+        any.set(".wavefront_size", if waves_of_32 { 32 } else { 64 });
+        for (at, value) in [(0, lds), (4, scratch), (8, arguments)] {
+            any.descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        // Six steps of four registers, or three of eight.
+        any.descriptor[48] = if waves_of_32 { 2 } else { 5 };
+        any.descriptor[51] = u8::from(paired) << 5;
+        any.descriptor[57] = u8::from(waves_of_32) << 2;
+        let image = read_code_object(&sample::code_object(&[any])).expect("it is well formed");
+        let facts = &image.kernels[0];
+        prop_assert_eq!((facts.vgprs, facts.sgprs), (vgprs, sgprs));
+        prop_assert_eq!((facts.static_lds_bytes, facts.scratch_bytes), (lds, scratch));
+        prop_assert_eq!((facts.max_workgroup, facts.parameter_bytes), (bound, arguments));
+        prop_assert_eq!([facts.vgpr_spills, facts.sgpr_spills], spills);
+        prop_assert_eq!(facts.workgroup_processor_mode, paired);
+        prop_assert_eq!(facts.wave_size, if waves_of_32 { 32 } else { 64 });
+    }
+
+    #[test]
+    fn any_bytes_in_place_of_the_metadata_are_read_or_refused(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400),
+    ) {
+        if let Err(error) = read_code_object(&sample::code_object_with(&bytes, &[kernel("k")])) {
+            prop_assert!(!error.field.is_empty());
+        }
+    }
+
+    #[test]
+    fn any_few_changed_bytes_of_the_metadata_are_read_or_refused(
+        changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..8),
+    ) {
+        let kernels = [kernel("one"), kernel("two")];
+        let mut bytes = sample::metadata(&kernels);
+        for (at, value) in changes {
+            let at = at % bytes.len();
+            bytes[at] = value;
+        }
+        if let Err(error) = read_code_object(&sample::code_object_with(&bytes, &kernels)) {
+            prop_assert!(!error.field.is_empty());
+        }
     }
 }

@@ -48,7 +48,9 @@ impl Recorded for HipKernel {
         &self.name
     }
 
-    fn limits_only(self) -> HipKernel {
+    /// Without the list of arguments, as for CUDA.
+    fn limits_only(mut self) -> HipKernel {
+        self.parameters.clear();
         self
     }
 }
