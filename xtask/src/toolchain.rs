@@ -109,6 +109,27 @@ pub(crate) const TRITON: Toolchain =
 const ZIG: Toolchain =
     Toolchain { folder: "zig-0.17.1", packages: &["ziglang==0.17.1"], download_megabytes: 100 };
 
+/// Libraries that hold kernels for many of AMD's chips, in compressed bundles: the readers of code
+/// objects are held against them. What the wheel asks for besides is of no use here.
+const ROCM_LIBRARIES: Toolchain = Toolchain {
+    folder: "bitsandbytes-0.50.2",
+    packages: &["--no-deps", "bitsandbytes==0.50.2"],
+    download_megabytes: 43,
+};
+
+/// Every set of wheels.
+const ALL: [Toolchain; 9] = [
+    CUDA,
+    CUOBJDUMP,
+    LIBRARIES,
+    TRITON,
+    CUDA_13_2,
+    CUDA_13_3,
+    CUDA_13_5,
+    ZIG,
+    ROCM_LIBRARIES,
+];
+
 /// Why a compiler cannot be had here.
 #[derive(Debug)]
 pub(crate) struct Unavailable {
@@ -167,6 +188,14 @@ pub(crate) fn newer_clang() -> Option<PathBuf> {
     ZIG.is_complete(&folder).then(|| folder.join("ziglang/zig"))
 }
 
+/// The library for one release of `ROCm`, where it is installed.
+#[cfg(test)]
+pub(crate) fn rocm_library(release: &str) -> Option<PathBuf> {
+    let folder = ROCM_LIBRARIES.path_in(&toolchains());
+    let name = format!("bitsandbytes/libbitsandbytes_rocm{release}.so");
+    ROCM_LIBRARIES.is_complete(&folder).then(|| folder.join(name))
+}
+
 /// `cuobjdump`, where it is installed.
 pub(crate) fn cuobjdump() -> Option<PathBuf> {
     let folder = CUOBJDUMP.path_in(&toolchains());
@@ -180,8 +209,8 @@ pub(crate) fn command(arguments: &[String]) -> ExitCode {
         [] => &[CUDA, CUOBJDUMP, LIBRARIES],
         ["--triton"] => &[TRITON],
         ["--records"] => &[CUDA, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG],
-        ["--hip"] => &[],
-        ["--all"] => &[CUDA, CUOBJDUMP, LIBRARIES, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG],
+        ["--hip"] => &[ROCM_LIBRARIES],
+        ["--all"] => &ALL,
         _ => {
             eprintln!("usage: cargo xtask toolchain [--triton | --records | --hip | --all]");
             return ExitCode::from(EXIT_REQUEST);

@@ -26,10 +26,10 @@ fn setting(name: &str, default: u64) -> u64 {
     number.unwrap_or_else(|| panic!("{name} is no number"))
 }
 
-/// Images that compilers made for other tests.
+/// Images that compilers made: those of `tests/corpus`, and those of other tests.
 fn compiled() -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("assay-image");
-    let mut folders = vec![root];
+    let mut folders = vec![root, Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")];
     let mut images = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
