@@ -118,17 +118,8 @@ const ROCM_LIBRARIES: Toolchain = Toolchain {
 };
 
 /// Every set of wheels.
-const ALL: [Toolchain; 9] = [
-    CUDA,
-    CUOBJDUMP,
-    LIBRARIES,
-    TRITON,
-    CUDA_13_2,
-    CUDA_13_3,
-    CUDA_13_5,
-    ZIG,
-    ROCM_LIBRARIES,
-];
+const ALL: [Toolchain; 9] =
+    [CUDA, CUOBJDUMP, LIBRARIES, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG, ROCM_LIBRARIES];
 
 /// Why a compiler cannot be had here.
 #[derive(Debug)]

@@ -29,6 +29,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("cuda-13.2.86.json", include_str!("../../../records/limits/cuda-13.2.86.json")),
     ("cuda-13.3.73.json", include_str!("../../../records/limits/cuda-13.3.73.json")),
     ("cuda-13.5.37.json", include_str!("../../../records/limits/cuda-13.5.37.json")),
+    ("hip-19.1.7.json", include_str!("../../../records/limits/hip-19.1.7.json")),
+    ("hip-22.1.8.json", include_str!("../../../records/limits/hip-22.1.8.json")),
 ];
 
 /// Every set of records, for both vendors whose compilers can be recorded.
