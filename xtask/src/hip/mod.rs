@@ -1,5 +1,4 @@
-//! The suite's sources as HIP: clang from the distribution's packages, called without `ROCm`, and its
-//! code objects read back.
+//! The suite's sources as HIP: clang, called without `ROCm`, and its code objects read back.
 //!
 //! Every code object is read by `assay-image` and, where it is installed, by `llvm-readelf` as
 //! well: a record is a number that both agree on.
