@@ -25,6 +25,9 @@ use crate::subject::{RunError, RunResult, Subject};
 /// How often a run is tried with finite data of its own, where the shape's cannot tell.
 const REDRAWS: usize = 16;
 
+/// How many lines a plant is tried on before it stays where nothing shows it.
+const LINES_TRIED: usize = 64;
+
 /// Runs the gate.
 pub fn check(subject: &mut dyn Subject, context: &GateContext<'_>) -> GateResult {
     let mut tally = Tally::new(Gate::NonFinite);
@@ -154,6 +157,7 @@ impl Running {
         }
         let mut fixtures: BTreeMap<String, Fixture> = BTreeMap::new();
         for planted in fill::runs(&layout, &mut random.fork("runs")) {
+            let planted = setting.shown(planted, &mut random.fork("lines"));
             let fixture = fixtures
                 .entry(planted.tensor.clone())
                 .or_insert_with(|| Fixture { all_ran: true, ..Fixture::default() });
@@ -287,6 +291,31 @@ struct Setting<'a> {
 impl Setting<'_> {
     fn evaluation<'b>(&'b self, inputs: &'b Inputs) -> Evaluation<'b> {
         Evaluation::new(self.dims, inputs, &self.target.arithmetic)
+    }
+
+    /// The run with its plant on a line where it shows, if it is a NaN by itself in a tensor of
+    /// which the inputs decide what is read: a page that no sequence holds shows nothing.
+    fn shown(&self, planted: Planted, random: &mut SplitMix64) -> Planted {
+        let Judge::Formula(program) = &self.target.judge else { return planted };
+        let [(plant, _)] = &planted.plants[..] else { return planted };
+        let is_nan = matches!(plant.stretches[..], [(_, _, value)] if value.is_nan());
+        let gathers = || program.reads(&self.evaluation(self.base), &planted.tensor);
+        if !is_nan || !matches!(gathers(), Ok(Some(_))) {
+            return planted;
+        }
+        let shows = |planted: &Planted| {
+            let inputs = planted.apply(self.base, |value| value);
+            let classes = |inputs: &Inputs| program.classes(&self.evaluation(inputs)).ok();
+            classes(&inputs) != classes(self.base)
+        };
+        if shows(&planted) {
+            return planted;
+        }
+        let mut lines =
+            self.layout.tensor(&planted.tensor).map_or_else(Vec::new, |t| t.main_lines());
+        random.shuffle(&mut lines);
+        let moved = |line| Planted { plants: vec![(plant.clone(), line)], ..planted.clone() };
+        lines.into_iter().take(LINES_TRIED).map(moved).find(shows).unwrap_or(planted.clone())
     }
 
     /// What the outputs must be, or why this fixture could not tell.
