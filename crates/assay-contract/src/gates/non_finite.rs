@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use assay_num::random::SplitMix64;
 use assay_num::{Class, Format};
 use assay_record::{CaseName, Evidence, Gate, GateResult, Number, Outcome};
-use assay_reference::fill::Layout;
 use assay_reference::fill::non_finite::{self as fill, Planted};
+use assay_reference::fill::{Layout, TensorLayout};
 use assay_reference::rule::Rule;
 use assay_reference::{
     Bounded, Dims, Evaluation, EvaluationError, Inputs, ProblemKind, Program, Tensor,
@@ -312,7 +312,7 @@ impl Setting<'_> {
             return planted;
         }
         let mut lines =
-            self.layout.tensor(&planted.tensor).map_or_else(Vec::new, |t| t.main_lines());
+            self.layout.tensor(&planted.tensor).map_or_else(Vec::new, TensorLayout::main_lines);
         random.shuffle(&mut lines);
         let moved = |line| Planted { plants: vec![(plant.clone(), line)], ..planted.clone() };
         lines.into_iter().take(LINES_TRIED).map(moved).find(shows).unwrap_or(planted.clone())
