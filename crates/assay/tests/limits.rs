@@ -88,5 +88,5 @@ fn what_cannot_be_read_is_an_error_with_a_hint() {
 fn options_of_an_image_need_an_image() {
     let text = recorded(&["limits", "--block", "64"]);
     assert!(text.contains("exit code: 2"), "{text}");
-    assert!(text.contains("error: --block, --shared and --chip need an image"), "{text}");
+    assert!(text.contains("error: --block, --shared, --chip and --chips need an image"), "{text}");
 }

@@ -157,7 +157,7 @@ fn a_source_with_a_changed_digest_is_stale_and_so_is_one_that_is_new_or_gone() {
     assert_eq!(
         changed,
         ["stale records of nvcc 13.2.86: what sum is compiled from has changed; derive them \
-          with `cargo xtask records --release 13.2.86`"]
+          again with `cargo xtask records --release 13.2.86`"]
     );
     let moved = today(&[("max", "max")]);
     assert!(moved[0].contains("max is not recorded"), "{moved:?}");
