@@ -180,17 +180,27 @@ fn legend(judgement: &Judgement<'_>) -> String {
     lines
 }
 
-/// What does not fit or is not known, a line each.
+/// What does not fit or is not known, a line for each kernel and reason with its chips.
 fn problems(judgement: &Judgement<'_>) -> String {
     let mut lines = Vec::new();
     for (kernel, cells) in judgement.kernels.iter().zip(&judgement.rows) {
+        let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for (chip, cell) in judgement.chips.iter().zip(cells) {
             let Some(cell) = cell else { continue };
             let wrong = cell.fit.problems.iter().map(|problem| format!("FAIL: {problem}"));
             let unknown = cell.fit.unknown.iter().map(|what| format!("unknown: {what}"));
-            let of = format!("{} on {}", short(kernel.name), chip.name());
-            lines.extend(wrong.chain(unknown).map(|text| format!("  {of}: {text}\n")));
+            for text in wrong.chain(unknown) {
+                match reasons.iter_mut().find(|(reason, _)| *reason == text) {
+                    Some((_, chips)) => chips.push(chip.name()),
+                    None => reasons.push((text, vec![chip.name()])),
+                }
+            }
         }
+        let name = short(kernel.name);
+        let line = |(text, chips): (String, Vec<&str>)| {
+            format!("  {name} on {}: {text}\n", chips.join(", "))
+        };
+        lines.extend(reasons.into_iter().map(line));
     }
     let more = lines.len().saturating_sub(MOST_PROBLEMS);
     lines.truncate(MOST_PROBLEMS);
