@@ -1,7 +1,7 @@
 //! Gate 5: launches against chips, from records and images, with no device and against one that
 //! tells what it loaded.
 
-mod chips_device;
+mod common;
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use assay_device::Device;
 use assay_image::{CudaImage, CudaKernel, HipImage, HipKernel};
 use assay_limits::{Digest, MetalRecords, RecordSet, Records, SourceText};
 use assay_record::{ExitCode, Gate, GateResult, Outcome};
-use chips_device::Canned;
+use common::device::Canned;
 
 const SOURCE: &[u8] = b"#include \"k.cuh\"\n__global__ void k();\n";
 const HEADER: &[u8] = b"#pragma once\n";

@@ -10,7 +10,8 @@ use assay_contract::{CheckOptions, FunctionKernel, Kernel, RunOutcome, Silent};
 use assay_record::{CaseName, ExitCode, Gate, Outcome};
 use assay_reference::Inputs;
 
-use common::{NoDevice, by_arrival, check, correct, options, result, row_sum_spec, spec_of, sums};
+use common::device::no_device;
+use common::{by_arrival, check, correct, options, result, row_sum_spec, spec_of, sums};
 
 const CONTROL: &str = "control = { gate = \"repeat\", of = \"row_sum\" }";
 const KNOWN: &str =
@@ -215,13 +216,13 @@ fn a_kernel_that_kills_the_device_fails_and_the_next_one_gets_a_new_device() {
     let opened = std::sync::atomic::AtomicU32::new(0);
     let devices = || {
         opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(NoDevice::boxed())
+        Ok(no_device())
     };
     let run = run::run(&[&kills, &correct("row_sum", "")], &devices, &repeat(), &Silent);
     assert_eq!(outcome(&run, 0, Gate::Repeat).0, Outcome::Fail);
     assert_eq!(outcome(&run, 1, Gate::Repeat).0, Outcome::Pass);
     assert_eq!((run.exit, opened.into_inner()), (ExitCode::Problems, 2));
-    let mut device = NoDevice::boxed();
+    let mut device = no_device();
     let one = run::run_one(&kills, &[&kills], device.as_mut(), &options(), &Silent);
     let last = one.result.gate(Gate::Fp32Sums).expect("a result says that it was not run");
     assert_eq!(last.reason, "not run: the device was lost in gate non-finite");
@@ -293,7 +294,7 @@ fn a_failing_case_is_replayed_alone_by_its_name() {
     let run = check(&[&kernel], &repeat());
     let result = run.kernels[0].result.gate(Gate::Repeat).expect("the gate ran");
     let first = result.findings[0].clone();
-    let mut device = NoDevice::boxed();
+    let mut device = no_device();
     let again = replay(&first.case, &[&kernel], device.as_mut(), &Silent).expect("it is known");
     let gate = again.result.gate(Gate::Repeat).expect("the gate ran");
     assert_eq!((gate.cases, &gate.findings[0]), (1, &first));
@@ -304,7 +305,7 @@ fn a_failing_case_is_replayed_alone_by_its_name() {
 #[test]
 fn one_kernel_runs_alone_for_a_child_process() {
     let kernel = correct("row_sum", "");
-    let mut device = NoDevice::boxed();
+    let mut device = no_device();
     let whole = check(&[&kernel], &options());
     let one = run::run_one(&kernel, &[&kernel], device.as_mut(), &options(), &Silent);
     assert_eq!(one.result.gates, whole.kernels[0].result.gates);
@@ -324,7 +325,7 @@ fn workers_do_not_change_the_result() {
 fn given(kernel: &dyn Kernel, count: usize) -> Result<(Outcome, ExitCode), RunError> {
     let case: CaseName = "row_sum/shapes/cols=4,rows=2/given/seed=1/in-order".parse().expect("ok");
     let inputs = Inputs::new([("x", (1..=count).map(|place| place as f64).collect())]);
-    let outcome = replay_given(&case, &inputs, &[kernel], NoDevice::boxed().as_mut())?;
+    let outcome = replay_given(&case, &inputs, &[kernel], no_device().as_mut())?;
     Ok((outcome.result.gates[0].outcome, outcome.exit))
 }
 

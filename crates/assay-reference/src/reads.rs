@@ -14,6 +14,19 @@ use crate::run::run;
 use crate::tile::{Domain, Out, Place, Plane};
 
 impl Program {
+    /// True if an index of a read of the input called `tensor` comes from an input.
+    pub fn gathers(&self, tensor: &str) -> bool {
+        self.gathered(tensor).is_some()
+    }
+
+    /// The number of the input called `tensor`, if what is read of it depends on an input.
+    fn gathered(&self, tensor: &str) -> Option<usize> {
+        let input = self.signature.inputs.iter().position(|input| input.name == tensor)?;
+        let gathers =
+            |stage: &Stage| stage.accesses().any(|access| is_gather(stage, access, input));
+        self.stages.iter().any(gathers).then_some(input)
+    }
+
     /// How often each element of the input called `tensor` is read; what stays the same along a
     /// row of an output may be read once for the whole row. None if no index of a read of it comes
     /// from an input: then the shapes alone say what is read.
@@ -25,15 +38,7 @@ impl Program {
         evaluation: &Evaluation<'_>,
         tensor: &str,
     ) -> Result<Option<Vec<u32>>, EvaluationError> {
-        let Some(input) = self.signature.inputs.iter().position(|input| input.name == tensor)
-        else {
-            return Ok(None);
-        };
-        let gathers =
-            |stage: &Stage| stage.accesses().any(|access| is_gather(stage, access, input));
-        if !self.stages.iter().any(gathers) {
-            return Ok(None);
-        }
+        let Some(input) = self.gathered(tensor) else { return Ok(None) };
         let inputs = self.completed(evaluation)?;
         let evaluation = &Evaluation { inputs: &inputs, ..evaluation.clone() };
         let frame = Frame::new(self, evaluation)?;

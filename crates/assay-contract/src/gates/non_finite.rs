@@ -299,15 +299,11 @@ impl Setting<'_> {
         let Judge::Formula(program) = &self.target.judge else { return planted };
         let [(plant, _)] = &planted.plants[..] else { return planted };
         let is_nan = matches!(plant.stretches[..], [(_, _, value)] if value.is_nan());
-        let gathers = || program.reads(&self.evaluation(self.base), &planted.tensor);
-        if !is_nan || !matches!(gathers(), Ok(Some(_))) {
+        if !is_nan || !program.gathers(&planted.tensor) {
             return planted;
         }
-        let shows = |planted: &Planted| {
-            let inputs = planted.apply(self.base, |value| value);
-            let classes = |inputs: &Inputs| program.classes(&self.evaluation(inputs)).ok();
-            classes(&inputs) != classes(self.base)
-        };
+        let shows =
+            |planted: &Planted| self.shows(program, &planted.apply(self.base, |value| value));
         if shows(&planted) {
             return planted;
         }
@@ -408,8 +404,13 @@ impl Setting<'_> {
                 elements[line.at(place)] = f64::NAN;
             }
         }
+        self.shows(program, &inputs)
+    }
+
+    /// Whether some output's class is another one than without plants.
+    fn shows(&self, program: &Program, inputs: &Inputs) -> bool {
         let classes = |inputs: &Inputs| program.classes(&self.evaluation(inputs)).ok();
-        classes(&inputs).zip(classes(self.base)).is_none_or(|(with, without)| with != without)
+        classes(inputs).zip(classes(self.base)).is_none_or(|(with, without)| with != without)
     }
 
     /// What the outputs must be given the choice that the kernel made, if it made one.

@@ -1,4 +1,4 @@
-//! A device that runs nothing, and row sums in Rust, correct and broken.
+//! Devices that run nothing, and row sums in Rust, correct and broken.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::BTreeMap;
@@ -7,77 +7,11 @@ use assay_contract::manifest::{EmbeddedFiles, parse_manifest};
 use assay_contract::spec::Spec;
 use assay_contract::subject::{RunRequest, RunResult};
 use assay_contract::{CheckOptions, FunctionKernel, Kernel, RunOutcome, Silent, run};
-use assay_device::{
-    Allocation, BufferId, Device, DeviceError, DeviceFacts, GuardDamage, Image, KernelFacts,
-    Launch, LaunchReport, ModuleId, Schedule, StreamId,
-};
+use assay_device::Schedule;
 
-/// A device with facts and nothing else.
-pub(crate) struct NoDevice(DeviceFacts);
+pub(crate) mod device;
 
-impl NoDevice {
-    pub(crate) fn boxed() -> Box<dyn Device> {
-        Box::new(NoDevice(DeviceFacts {
-            name: "no device".to_owned(),
-            backend: "none".to_owned(),
-            architecture: "none".to_owned(),
-            driver: None,
-            multiprocessors: 1,
-            warp_size: 32,
-            max_threads_per_block: 1024,
-            max_block: [1024, 1024, 64],
-            max_grid: [1 << 31, 65_535, 65_535],
-            shared_per_block: 49_152,
-            shared_per_block_opt_in: 49_152,
-            registers_per_block: 65_536,
-            multiprocessor: None,
-            memory_bytes: 1 << 30,
-        }))
-    }
-}
-
-fn nothing<T>() -> Result<T, DeviceError> {
-    Err(DeviceError::Unsupported { what: "everything".to_owned() })
-}
-
-impl Device for NoDevice {
-    fn facts(&self) -> &DeviceFacts {
-        &self.0
-    }
-    fn load(&mut self, _: &Image) -> Result<ModuleId, DeviceError> {
-        nothing()
-    }
-    fn unload(&mut self, _: ModuleId) -> Result<(), DeviceError> {
-        nothing()
-    }
-    fn kernel_facts(&mut self, _: ModuleId, _: &str) -> Result<KernelFacts, DeviceError> {
-        nothing()
-    }
-    fn allocate(&mut self, _: &Allocation) -> Result<BufferId, DeviceError> {
-        nothing()
-    }
-    fn free(&mut self, _: BufferId) -> Result<(), DeviceError> {
-        nothing()
-    }
-    fn write(&mut self, _: BufferId, _: u64, _: &[u8]) -> Result<(), DeviceError> {
-        nothing()
-    }
-    fn read(&mut self, _: BufferId, _: u64, _: &mut [u8]) -> Result<(), DeviceError> {
-        nothing()
-    }
-    fn address(&self, _: BufferId) -> Result<u64, DeviceError> {
-        nothing()
-    }
-    fn guard_damage(&mut self, _: BufferId) -> Result<Option<GuardDamage>, DeviceError> {
-        nothing()
-    }
-    fn launch(&mut self, _: StreamId, _: &Launch<'_>) -> Result<LaunchReport, DeviceError> {
-        nothing()
-    }
-    fn synchronize(&mut self) -> Result<(), DeviceError> {
-        nothing()
-    }
-}
+use device::no_device;
 
 /// The contract of a row sum called `name`, with more lines for its table.
 pub(crate) fn row_sum_spec(name: &str, more: &str) -> Spec {
@@ -144,7 +78,7 @@ pub(crate) fn by_arrival(name: &str, more: &str) -> FunctionKernel {
 
 /// Runs kernels that need no device.
 pub(crate) fn check(kernels: &[&dyn Kernel], options: &CheckOptions) -> RunOutcome {
-    run::run(kernels, &|| Ok(NoDevice::boxed()), options, &Silent)
+    run::run(kernels, &|| Ok(no_device()), options, &Silent)
 }
 
 /// All gates, seed 1, one worker.

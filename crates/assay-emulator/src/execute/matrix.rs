@@ -112,9 +112,18 @@ impl<O: Observer> Engine<'_, O> {
         Err(Trouble::new(FaultKind::WarpMisuse { what }, mask))
     }
 
-    /// The row that a lane's address stands for: lanes 0 to 7 have those of the first matrix.
-    fn row_address(&self, access: MatrixAccess, operands: &Operands) -> [u64; LANES] {
-        self.addresses(operands.a, access.wide_address, operands.immediate)
+    /// The rows that lanes' addresses stand for, shown to the observer: lanes 0 to 7 have those of
+    /// the first matrix.
+    fn row_addresses(
+        &mut self,
+        access: MatrixAccess,
+        operands: &Operands,
+        writes: bool,
+    ) -> [u64; LANES] {
+        let addresses = self.addresses(operands.a, access.wide_address, operands.immediate);
+        let used = u32::MAX >> (LANES - 8 * usize::from(access.count));
+        self.observe(access.space, &addresses, ROW as u32, writes, used);
+        addresses
     }
 
     /// `ldmatrix`
@@ -127,9 +136,7 @@ impl<O: Observer> Engine<'_, O> {
         if let Some(flow) = self.whole_warp(mask)? {
             return Ok(flow);
         }
-        let addresses = self.row_address(access, operands);
-        let used = u32::MAX >> (LANES - 8 * usize::from(access.count));
-        self.observe(access.space, &addresses, ROW as u32, false, used);
+        let addresses = self.row_addresses(access, operands, false);
         for matrix in 0..usize::from(access.count) {
             let mut elements = [[0_u64; 8]; 8];
             for (row, elements) in elements.iter_mut().enumerate() {
@@ -162,9 +169,7 @@ impl<O: Observer> Engine<'_, O> {
         if let Some(flow) = self.whole_warp(mask)? {
             return Ok(flow);
         }
-        let addresses = self.row_address(access, operands);
-        let used = u32::MAX >> (LANES - 8 * usize::from(access.count));
-        self.observe(access.space, &addresses, ROW as u32, true, used);
+        let addresses = self.row_addresses(access, operands, true);
         for matrix in 0..usize::from(access.count) {
             let slot = self.code().lists[operands.c as usize][matrix];
             let words = self.read_register(slot, false);

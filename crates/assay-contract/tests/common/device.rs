@@ -46,12 +46,24 @@ impl Canned {
         Canned { facts, kernel, blocks: 6 }
     }
 
-    /// A device that allots nothing: it has nothing to say of a kernel.
+    /// A device that allots nothing: it loads nothing and has nothing to say of a kernel.
     pub(crate) fn emulator() -> Canned {
         let mut device = Canned::h200();
         device.facts.multiprocessor = None;
         device
     }
+}
+
+/// A device that has no more than facts.
+pub(crate) fn no_device() -> Box<dyn Device> {
+    let Canned { facts, kernel, blocks } = Canned::emulator();
+    let facts = DeviceFacts {
+        name: "no device".to_owned(),
+        backend: "none".to_owned(),
+        architecture: "none".to_owned(),
+        ..facts
+    };
+    Box::new(Canned { facts, kernel, blocks })
 }
 
 fn nothing<T>() -> Result<T, DeviceError> {
