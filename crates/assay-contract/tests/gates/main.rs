@@ -12,7 +12,7 @@ use assay_num::Format;
 use assay_record::{Gate, GateResult, Outcome};
 
 use kernels as k;
-use subjects::{Compute, Replacement, RowKernel, TopK};
+use subjects::{Compute, Gather, Replacement, RowKernel, TopK};
 
 const SEEDS: u64 = 20;
 const SILU: &str = "y[r, c] = x[r, c] / (1 + exp(-x[r, c]))";
@@ -130,6 +130,12 @@ fn a_correct_top_k_passes() {
         must_be(Outcome::Pass, gate, &mut TopK::new(k::top_k), SEEDS);
     }
     must_be(Outcome::NotApplicable, Gate::Fp32Sums, &mut TopK::new(k::top_k), 1);
+}
+
+#[test]
+fn gate_1_plants_where_a_kernel_reads_though_few_pages_are_read() {
+    must_be(Outcome::Pass, Gate::NonFinite, &mut Gather::new(|value| value), SEEDS);
+    must_fail(Gate::NonFinite, Gather::new(|value| value.max(f32::MIN)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_contract::spec::{DimSpec, RuleSpec, Spec};
 use assay_contract::subject::{RunError, RunRequest, RunResult, Subject};
 use assay_num::Format;
-use assay_reference::{Arithmetic, Extent, Formula, Order, Root, Signature, Tensor};
+use assay_reference::{Arithmetic, Extent, Formula, Limits, Order, Root, Signature, Tensor};
 
 /// One row of a kernel's inputs; what the kernel has not is empty.
 pub(crate) struct Row<'a> {
@@ -248,6 +248,50 @@ impl Subject for TopK {
             ("values".to_owned(), Format::Bf16.encode_slice(&values)),
             ("indices".to_owned(), Format::I32.encode_slice(&indices)),
         ]);
+        Ok(RunResult { outputs, ..RunResult::default() })
+    }
+}
+
+/// Copies the pages of `x` that `at` names, of sixteen times as many.
+pub(crate) struct Gather {
+    spec: Spec,
+    copy: fn(f32) -> f32,
+}
+
+impl Gather {
+    pub(crate) fn new(copy: fn(f32) -> f32) -> Gather {
+        let signature = Signature {
+            dims: vec!["rows".to_owned(), "cols".to_owned()],
+            inputs: vec![
+                tensor("x", Format::F32, &["rows*16", "cols"]),
+                tensor("at", Format::I32, &["rows"]),
+            ],
+            outputs: vec![tensor("y", Format::F32, &["rows", "cols"])],
+            scalars: BTreeMap::new(),
+        };
+        let mut spec = Spec::new("rust_gather", signature);
+        planned(&mut spec, Formula::parse("y[r, c] = x[at[r], c]").expect("a formula"));
+        let extent = |text| Extent::parse(text).expect("an extent");
+        let range = Some([extent("0"), extent("rows*16")]);
+        let limits = BTreeMap::from([("at".to_owned(), Limits { range, ..Limits::default() })]);
+        let program = spec.formula.as_ref().expect("a formula").check(&spec.signature);
+        spec.program = Some(program.expect("a program").with_limits(limits).into());
+        spec.dims = dims(&[1, 3], &[64, 100]);
+        Gather { spec, copy }
+    }
+}
+
+impl Subject for Gather {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
+        let cols = request.dims["cols"] as usize;
+        let (x, at) = (&request.inputs.tensors["x"], &request.inputs.tensors["at"]);
+        let pages = at.iter().flat_map(|page| &x[*page as usize * cols..][..cols]);
+        let y: Vec<f64> = pages.map(|value| f64::from((self.copy)(*value as f32))).collect();
+        let outputs = BTreeMap::from([("y".to_owned(), Format::F32.encode_slice(&y))]);
         Ok(RunResult { outputs, ..RunResult::default() })
     }
 }
