@@ -252,32 +252,33 @@ impl Subject for TopK {
     }
 }
 
-/// Copies the pages of `x` that `at` names, of sixteen times as many.
+/// Sums the pages of `x` that `at` names, of sixteen times as many.
 pub(crate) struct Gather {
     spec: Spec,
-    copy: fn(f32) -> f32,
+    term: fn(f32) -> f32,
 }
 
 impl Gather {
-    pub(crate) fn new(copy: fn(f32) -> f32) -> Gather {
+    pub(crate) fn new(term: fn(f32) -> f32) -> Gather {
         let signature = Signature {
             dims: vec!["rows".to_owned(), "cols".to_owned()],
             inputs: vec![
                 tensor("x", Format::F32, &["rows*16", "cols"]),
                 tensor("at", Format::I32, &["rows"]),
             ],
-            outputs: vec![tensor("y", Format::F32, &["rows", "cols"])],
+            outputs: vec![tensor("y", Format::F32, &["rows"])],
             scalars: BTreeMap::new(),
         };
         let mut spec = Spec::new("rust_gather", signature);
-        planned(&mut spec, Formula::parse("y[r, c] = x[at[r], c]").expect("a formula"));
+        let formula = Formula::parse("y[r] = sum(c in 0..cols: x[at[r], c])");
+        planned(&mut spec, formula.expect("a formula"));
         let extent = |text| Extent::parse(text).expect("an extent");
         let range = Some([extent("0"), extent("rows*16")]);
         let limits = BTreeMap::from([("at".to_owned(), Limits { range, ..Limits::default() })]);
         let program = spec.formula.as_ref().expect("a formula").check(&spec.signature);
         spec.program = Some(program.expect("a program").with_limits(limits).into());
         spec.dims = dims(&[1, 3], &[64, 100]);
-        Gather { spec, copy }
+        Gather { spec, term }
     }
 }
 
@@ -289,8 +290,9 @@ impl Subject for Gather {
     fn run(&mut self, request: &RunRequest<'_>) -> Result<RunResult, RunError> {
         let cols = request.dims["cols"] as usize;
         let (x, at) = (&request.inputs.tensors["x"], &request.inputs.tensors["at"]);
-        let pages = at.iter().flat_map(|page| &x[*page as usize * cols..][..cols]);
-        let y: Vec<f64> = pages.map(|value| f64::from((self.copy)(*value as f32))).collect();
+        let pages = at.iter().map(|page| &x[*page as usize * cols..][..cols]);
+        let sum = |page: &[f64]| page.iter().map(|value| (self.term)(*value as f32)).sum::<f32>();
+        let y: Vec<f64> = pages.map(|page| f64::from(sum(page))).collect();
         let outputs = BTreeMap::from([("y".to_owned(), Format::F32.encode_slice(&y))]);
         Ok(RunResult { outputs, ..RunResult::default() })
     }
