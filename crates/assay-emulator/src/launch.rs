@@ -5,6 +5,7 @@ use crate::execute::block::Block;
 use crate::execute::engine::{Engine, Launch, Outcome};
 use crate::execute::frame::{LANES, Row};
 use crate::execute::warp::{Group, Wait, Warp};
+use crate::execute::wgmma::WarpgroupState;
 use crate::fault::{Fault, FaultKind, Waiter};
 use crate::machine::{
     Approximation, LaunchConfig, LaunchStatistics, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK,
@@ -458,6 +459,9 @@ fn waits_for(wait: Wait) -> String {
         Wait::Ready => "can run".to_owned(),
         Wait::Converge(members) => format!("for lanes {members:#010x} of its warp"),
         Wait::Barrier(number) => format!("at barrier {number}"),
+        Wait::Warpgroup => {
+            "for the other warps of its warpgroup to start the same wgmma.mma_async".to_owned()
+        }
     }
 }
 
@@ -488,6 +492,7 @@ fn start_warp(warp: &mut Warp, launch: &Launch, threads: u32) {
     warp.arrivals.clear();
     warp.copy_sequence = 0;
     warp.copy_group = [0; LANES];
+    warp.wgmma = WarpgroupState::default();
     warp.streak = 0;
     warp.polls = 0;
     warp.reversed_until = 0;

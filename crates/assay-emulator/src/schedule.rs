@@ -110,6 +110,15 @@ impl Chooser {
         }
     }
 
+    /// Whether an asynchronous operation that starts now takes effect as late as it may.
+    pub(crate) fn is_late(&mut self) -> bool {
+        match self.schedule {
+            Schedule::InOrder => false,
+            Schedule::Reversed => true,
+            Schedule::Seeded(_) => !self.next().is_multiple_of(4),
+        }
+    }
+
     pub(crate) fn is_seeded(&self) -> bool {
         matches!(self.schedule, Schedule::Seeded(_))
     }

@@ -109,10 +109,28 @@ impl Liveness {
                 }
             }
         }
+        keep_until_waits(function, &mut intervals);
         let undefined = live_in.first().map_or_else(Vec::new, |live| {
             live.iter().map(|&place| crossing.registers[place]).collect()
         });
         Liveness { intervals, undefined }
+    }
+}
+
+/// The accumulators of `wgmma.mma_async` are written as late as at the wait for it.
+fn keep_until_waits(function: &Function, intervals: &mut [Option<Interval>]) {
+    let is = |base: Base| move |i: &&Instruction| i.opcode.base == base;
+    let products = function.body.iter().filter(is(Base::WgmmaMmaAsync));
+    let mut accumulators = Vec::new();
+    for product in products {
+        for_each_written(product, |id| accumulators.push(id));
+    }
+    accumulators.sort_unstable();
+    accumulators.dedup();
+    for (index, instruction) in function.body.iter().enumerate() {
+        if instruction.opcode.base == Base::WgmmaWaitGroup {
+            accumulators.iter().for_each(|&id| touch(intervals, id, index as u32));
+        }
     }
 }
 

@@ -49,6 +49,12 @@ impl<O: Observer> Engine<'_, O> {
             Effect::StoreMatrix(access) => self.store_matrix(access, operands, mask),
             Effect::MoveMatrix => self.move_matrix(operands, mask),
             Effect::Multiply(multiply) => self.multiply(multiply, operands, mask),
+            Effect::WarpgroupMultiply(multiply) => {
+                self.warpgroup_multiply(multiply, operands, mask)
+            }
+            Effect::WarpgroupFence => self.warpgroup_fence(mask),
+            Effect::WarpgroupCommit => self.warpgroup_commit(mask),
+            Effect::WarpgroupWait { groups } => self.warpgroup_wait(groups, mask),
             Effect::Carry(kind) => self.carry(kind, operands, mask),
             Effect::Unsupported => self.unsupported(op, mask),
         }

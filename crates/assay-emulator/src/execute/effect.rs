@@ -1,6 +1,7 @@
 //! The instructions that do more than compute in registers, as data.
 
 use super::matrix::{MatrixAccess, Multiply};
+use super::wgmma::WarpgroupMultiply;
 
 /// The space of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,6 +272,14 @@ pub(crate) enum Effect {
     MoveMatrix,
     /// Three lists from `c` on: A, B, C and in its second half D
     Multiply(Multiply),
+    /// Descriptors `a` and `b`, scale-d `r`, lists from `c` on: accumulators, then A's registers
+    WarpgroupMultiply(WarpgroupMultiply),
+    /// `wgmma.fence`
+    WarpgroupFence,
+    /// `wgmma.commit_group`
+    WarpgroupCommit,
+    /// `wgmma.wait_group n`
+    WarpgroupWait { groups: u32 },
     /// Carry-in and carry-out arithmetic
     Carry(CarryKind),
     /// Not run by the emulator

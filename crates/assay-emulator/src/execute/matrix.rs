@@ -41,7 +41,7 @@ pub(crate) enum Matrix {
 }
 
 impl Matrix {
-    fn bits(self) -> usize {
+    pub(crate) fn bits(self) -> usize {
         match self {
             Matrix::F64 => 64,
             Matrix::F32 | Matrix::Tf32 | Matrix::S32 => 32,
@@ -62,7 +62,7 @@ impl Matrix {
         self.register_bits() as usize / self.bits()
     }
 
-    fn float(self, bits: u64) -> Element {
+    pub(crate) fn float(self, bits: u64) -> Element {
         match self {
             Matrix::F16 => Element::open(bits, 5, 10),
             Matrix::Bf16 => Element::open(bits, 8, 7),
@@ -71,7 +71,7 @@ impl Matrix {
         }
     }
 
-    fn integer(self, bits: u64) -> i64 {
+    pub(crate) fn integer(self, bits: u64) -> i64 {
         let signed = |width: u32| ((bits << (64 - width)) as i64) >> (64 - width);
         match self {
             Matrix::S8 => signed(8),
@@ -100,7 +100,7 @@ pub(crate) struct Multiply {
 
 impl<O: Observer> Engine<'_, O> {
     /// Waits for the whole warp. `Some(flow)` when this group has to stop here.
-    fn whole_warp(&mut self, mask: u32) -> Step<Option<Flow>> {
+    pub(crate) fn whole_warp(&mut self, mask: u32) -> Step<Option<Flow>> {
         if let Some(flow) = self.converge(u32::MAX, mask) {
             return Ok(Some(flow));
         }

@@ -19,3 +19,4 @@ mod print;
 mod special;
 mod stack;
 pub(crate) mod warp;
+pub(crate) mod wgmma;

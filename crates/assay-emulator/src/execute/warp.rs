@@ -1,6 +1,7 @@
 //! A warp: its registers, and its lanes in groups that share a program counter.
 
 use super::frame::{LANES, Row};
+use super::wgmma::WarpgroupState;
 
 /// Why a group does not run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,6 +12,8 @@ pub(crate) enum Wait {
     Converge(u32),
     /// At a barrier of the block.
     Barrier(u8),
+    /// For the other warps of the warpgroup to start the same products.
+    Warpgroup,
 }
 
 /// Lanes that share program counter and call stack.
@@ -72,6 +75,8 @@ pub(crate) struct Warp {
     pub(crate) copy_sequence: u32,
     /// The open `cp.async` group of each lane.
     pub(crate) copy_group: [u32; LANES],
+    /// Its products of `wgmma`.
+    pub(crate) wgmma: WarpgroupState,
     /// Instructions since the groups last took turns.
     pub(crate) streak: u64,
     /// Waiting loads since the groups last took turns.

@@ -9,7 +9,9 @@ use assay_ptx::opcode::Base;
 
 use super::family::Family;
 use super::layout::{Home, parameters};
-use super::{Context, arithmetic, control, convert, float, matrix, mbarrier, memory, video, warp};
+use super::{
+    Context, arithmetic, control, convert, float, matrix, mbarrier, memory, video, warp, wgmma,
+};
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
     ALWAYS, CONSTANT, Compute, DISCARDED, FIRST_PREDICATE, Lane, Operands, PredicateSlot, Slot,
@@ -159,6 +161,7 @@ impl<'c, 'm> Body<'c, 'm> {
             Family::Control => control::lower(self, i),
             Family::Warp => warp::lower(self, i),
             Family::Matrix => matrix::lower(self, i),
+            Family::Warpgroup => wgmma::lower(self, i),
             Family::Mbarrier => mbarrier::lower(self, i),
             Family::Video => video::lower(self, i),
             Family::Nothing => Ok(()),

@@ -12,6 +12,7 @@ pub(super) enum Family {
     Control,
     Warp,
     Matrix,
+    Warpgroup,
     Mbarrier,
     Video,
     /// Has no effect in the emulator.
@@ -136,6 +137,9 @@ const MBARRIER: &[Base] = &[
 
 const MATRIX: &[Base] = &[Base::Ldmatrix, Base::Stmatrix, Base::Movmatrix, Base::Mma];
 
+const WARPGROUP: &[Base] =
+    &[Base::WgmmaFence, Base::WgmmaMmaAsync, Base::WgmmaCommitGroup, Base::WgmmaWaitGroup];
+
 const VIDEO: &[Base] = &[
     Base::Vadd2,
     Base::Vsub2,
@@ -178,6 +182,7 @@ impl Family {
             (CONTROL, Family::Control),
             (WARP, Family::Warp),
             (MATRIX, Family::Matrix),
+            (WARPGROUP, Family::Warpgroup),
             (MBARRIER, Family::Mbarrier),
             (VIDEO, Family::Video),
             (NOTHING, Family::Nothing),
@@ -192,17 +197,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalar_opcodes_and_mma_have_a_family_and_wgmma_has_none() {
+    fn scalar_opcodes_and_matrices_have_a_family_and_tensor_maps_have_none() {
         assert_eq!(Family::of(Base::Lop3), Family::Arithmetic);
         assert_eq!(Family::of(Base::Cvt), Family::Convert);
         assert_eq!(Family::of(Base::Mma), Family::Matrix);
-        assert_eq!(Family::of(Base::WgmmaMmaAsync), Family::Unsupported);
+        assert_eq!(Family::of(Base::WgmmaMmaAsync), Family::Warpgroup);
+        assert_eq!(Family::of(Base::TensormapReplace), Family::Unsupported);
     }
 
     #[test]
     fn no_opcode_is_in_two_families() {
         let all =
-            [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, MBARRIER, VIDEO, NOTHING].concat();
+            [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, WARPGROUP, MBARRIER, VIDEO, NOTHING]
+                .concat();
         for base in Base::ALL {
             assert!(all.iter().filter(|&known| known == base).count() <= 1, "{base:?}");
         }

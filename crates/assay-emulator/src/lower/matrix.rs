@@ -102,7 +102,7 @@ fn sources(body: &mut Body<'_, '_>, operand: &Operand, matrix: Matrix) -> Lowere
     Ok(list)
 }
 
-fn matrix(ty: Type) -> Lowered<Matrix> {
+pub(super) fn matrix(ty: Type) -> Lowered<Matrix> {
     Ok(match ty {
         Type::F16 => Matrix::F16,
         Type::Bf16 => Matrix::Bf16,

@@ -239,11 +239,16 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
         Effect::Shuffle(_)
         | Effect::CopyAsync { .. }
         | Effect::Multiply(_)
+        | Effect::WarpgroupMultiply(_)
         | Effect::LoadMatrix(_)
         | Effect::StoreMatrix(_) => true,
         _ => false,
     };
-    let count = if matches!(effect, Effect::Multiply(_)) { 3 } else { 1 };
+    let count = match effect {
+        Effect::Multiply(_) => 3,
+        Effect::WarpgroupMultiply(multiply) => multiply.lists(),
+        _ => 1,
+    };
     let first = operands.c as usize;
     listed.then_some(first..first + count)
 }

@@ -13,6 +13,7 @@ mod mbarrier;
 mod memory;
 mod video;
 mod warp;
+mod wgmma;
 
 pub(crate) use layout::{SharedLayout, variables};
 
