@@ -100,6 +100,13 @@ const LIBRARIES: Toolchain = Toolchain {
     download_megabytes: 9,
 };
 
+/// NVRTC, the compiler as a library, of the release that [`CUDA`] has.
+const NVRTC: Toolchain = Toolchain {
+    folder: "nvrtc-13.0.88",
+    packages: &["nvidia-cuda-nvrtc==13.0.88"],
+    download_megabytes: 90,
+};
+
 /// Triton, which compiles ahead of time with neither a GPU nor torch.
 pub(crate) const TRITON: Toolchain =
     Toolchain { folder: "triton-3.6.0", packages: &["triton==3.6.0"], download_megabytes: 188 };
@@ -118,8 +125,18 @@ const ROCM_LIBRARIES: Toolchain = Toolchain {
 };
 
 /// Every set of wheels.
-const ALL: [Toolchain; 9] =
-    [CUDA, CUOBJDUMP, LIBRARIES, TRITON, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG, ROCM_LIBRARIES];
+const ALL: [Toolchain; 10] = [
+    CUDA,
+    NVRTC,
+    CUOBJDUMP,
+    LIBRARIES,
+    TRITON,
+    CUDA_13_2,
+    CUDA_13_3,
+    CUDA_13_5,
+    ZIG,
+    ROCM_LIBRARIES,
+];
 
 /// Why a compiler cannot be had here.
 #[derive(Debug)]
@@ -197,7 +214,7 @@ pub(crate) fn cuobjdump() -> Option<PathBuf> {
 pub(crate) fn command(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let wanted: &[Toolchain] = match arguments[..] {
-        [] => &[CUDA, CUOBJDUMP, LIBRARIES],
+        [] => &[CUDA, NVRTC, CUOBJDUMP, LIBRARIES],
         ["--triton"] => &[TRITON],
         ["--records"] => &[CUDA, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG],
         ["--hip"] => &[ROCM_LIBRARIES],
