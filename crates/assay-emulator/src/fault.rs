@@ -132,6 +132,11 @@ pub enum FaultKind {
         /// What the rule is and how it was broken.
         what: String,
     },
+    /// A bulk copy or a tensor map used against its rules.
+    CopyMisuse {
+        /// What the rule is and how it was broken.
+        what: String,
+    },
     /// `shfl` (or another warp operation) reading a lane that does not take part.
     InactiveLaneRead {
         /// The instruction.
@@ -240,6 +245,7 @@ impl FaultKind {
             FaultKind::BarrierMisuse { .. } => {
                 "move the barrier out of divergent code, so that all threads reach the same one"
             }
+            FaultKind::CopyMisuse { .. } => "check sizes, strides and the tensor map's fields",
             FaultKind::InactiveLaneRead { .. } | FaultKind::WarpMisuse { .. } => {
                 "all lanes of the member mask must reach the instruction, and name only each other"
             }
@@ -274,9 +280,9 @@ impl fmt::Display for FaultKind {
                 write!(formatter, "write to read-only {space} memory at {address:#x}")
             }
             FaultKind::Deadlock { waiting } => write_deadlock(formatter, waiting),
-            FaultKind::BarrierMisuse { what } | FaultKind::WarpMisuse { what } => {
-                formatter.write_str(what)
-            }
+            FaultKind::BarrierMisuse { what }
+            | FaultKind::CopyMisuse { what }
+            | FaultKind::WarpMisuse { what } => formatter.write_str(what),
             FaultKind::InactiveLaneRead { opcode, lane } => {
                 write!(formatter, "{opcode} reads lane {lane}, which does not take part")
             }

@@ -359,6 +359,9 @@ impl<O: Observer> Grid<'_, O> {
         block.has_run = false;
         block.shared.clear();
         block.shared.resize(launch.shared_bytes as usize, launch.poison);
+        let apart = self.engine.code().async_reads && !self.engine.chooser.is_in_order();
+        block.keep_view(apart);
+        block.bulk.clear();
         let warps = launch.threads.div_ceil(32) as usize;
         block.warps.resize_with(warps, Warp::default);
         for (index, warp) in block.warps.iter_mut().enumerate() {
@@ -493,6 +496,7 @@ fn start_warp(warp: &mut Warp, launch: &Launch, threads: u32) {
     warp.copy_sequence = 0;
     warp.copy_group = [0; LANES];
     warp.wgmma = WarpgroupState::default();
+    warp.bulk_group = [0; LANES];
     warp.streak = 0;
     warp.polls = 0;
     warp.reversed_until = 0;

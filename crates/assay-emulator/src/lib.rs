@@ -56,6 +56,7 @@ mod memory;
 mod observer;
 mod program;
 mod schedule;
+mod tensor_map;
 
 pub use fault::{Fault, FaultKind, Nearest, Space, Waiter};
 pub use machine::{
@@ -66,3 +67,6 @@ pub use memory::{AllocationError, BASE_ADDRESS, RED_ZONE_BYTES};
 pub use observer::{MemoryAccess, NoObserver, Observer};
 pub use program::{CompileError, CompileOptions, ParameterLayout, Program, Resources};
 pub use schedule::Schedule;
+pub use tensor_map::{
+    MAX_TENSOR_RANK, PixelBox, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorSwizzle,
+};

@@ -209,6 +209,8 @@ pub(crate) struct Code {
     pub(crate) level_rows: u32,
     pub(crate) level_predicates: u32,
     pub(crate) level_local: u32,
+    /// Whether anything reads shared memory through the asynchronous proxy.
+    pub(crate) async_reads: bool,
 }
 
 /// Why a module cannot be compiled.

@@ -119,6 +119,10 @@ impl Chooser {
         }
     }
 
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.schedule == Schedule::InOrder
+    }
+
     pub(crate) fn is_seeded(&self) -> bool {
         matches!(self.schedule, Schedule::Seeded(_))
     }

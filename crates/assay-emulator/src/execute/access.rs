@@ -334,7 +334,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     #[cold]
-    fn out_of_bounds(
+    pub(crate) fn out_of_bounds(
         &self,
         space: SpaceKind,
         lane: usize,

@@ -35,6 +35,7 @@ impl<O: Observer> Engine<'_, O> {
             }
             let target = self.lane_bytes_mut(SpaceKind::Shared, lane, to[lane], length)?;
             target.copy_from_slice(&poison[..usize::from(bytes)]);
+            self.block.show_async(to[lane] as usize..to[lane] as usize + usize::from(bytes));
             let warp = &mut self.block.warps[self.warp];
             warp.copies.push(PendingCopy {
                 lane: lane as u8,
@@ -110,7 +111,7 @@ impl<O: Observer> Engine<'_, O> {
             }
             let to = copy.to as usize;
             let bytes = usize::from(copy.bytes);
-            self.block.shared[to..to + bytes].copy_from_slice(&contents[..bytes]);
+            self.block.write_async(to, &contents[..bytes]);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::arithmetic::half::{Bf16, F16, Half};
 use crate::observer::Observer;
 
 impl AtomicType {
-    fn bytes(self) -> u64 {
+    pub(super) fn bytes(self) -> u64 {
         match self {
             AtomicType::U64 | AtomicType::S64 | AtomicType::F64 => 8,
             AtomicType::F16 | AtomicType::Bf16 | AtomicType::B16 => 2,
@@ -19,7 +19,7 @@ impl AtomicType {
 }
 
 /// The word that an operation leaves in memory. `global` flushes subnormal f32 sums.
-fn combined(atomic: Atomic, old: u64, b: u64, c: u64, global: bool) -> u64 {
+pub(super) fn combined(atomic: Atomic, old: u64, b: u64, c: u64, global: bool) -> u64 {
     match atomic.operation {
         AtomicOperation::And => old & b,
         AtomicOperation::Or => old | b,

@@ -1,5 +1,6 @@
 //! A resident block: its warps, shared memory and barriers.
 
+use super::bulk::BulkCopy;
 use super::warp::Warp;
 
 /// Barriers per block.
@@ -26,6 +27,10 @@ pub(crate) struct Block {
     pub(crate) number: u64,
     pub(crate) warps: Vec<Warp>,
     pub(crate) shared: Vec<u8>,
+    /// What the asynchronous proxy sees of it, where that is kept apart; see [`super::proxy`].
+    pub(crate) view: Vec<u8>,
+    /// Bulk copies under way into this block's shared memory or out of it.
+    pub(crate) bulk: Vec<BulkCopy>,
     pub(crate) barriers: [Barrier; BARRIERS],
     /// Threads that have not exited.
     pub(crate) alive: u32,

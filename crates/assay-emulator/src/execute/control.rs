@@ -33,6 +33,9 @@ impl<O: Observer> Engine<'_, O> {
                 self.complete(number);
             }
         }
+        if self.block.alive == 0 {
+            self.end_bulk();
+        }
         self.keep_rest(mask, self.group.pc + 1)
     }
 

@@ -1,6 +1,8 @@
 //! The instructions that do more than compute in registers, as data.
 
+use super::bulk::Bulk;
 use super::matrix::{MatrixAccess, Multiply};
+use super::tensor_map::BulkTensor;
 use super::wgmma::WarpgroupMultiply;
 
 /// The space of a memory access.
@@ -244,6 +246,16 @@ pub(crate) enum Effect {
     WaitCopies { groups: u32 },
     /// `cp.async.wait_all`
     WaitAllCopies,
+    /// A bulk copy; see [`Bulk`]
+    Bulk(Bulk),
+    /// A bulk copy of a box of a tensor; see [`BulkTensor`]
+    BulkTensor(BulkTensor),
+    /// `cp.async.bulk.commit_group`
+    CommitBulk,
+    /// `cp.async.bulk.wait_group{.read} n`
+    WaitBulk { groups: u32, read: bool },
+    /// `fence.proxy.async` of shared memory
+    FenceAsync,
     /// Call site `immediate`
     Call,
     /// `ret`

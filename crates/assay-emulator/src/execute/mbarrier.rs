@@ -94,9 +94,8 @@ impl<O: Observer> Engine<'_, O> {
     fn mbarrier_lane(&mut self, mbarrier: Mbarrier, here: &Lane) -> Step<u64> {
         if let MbarrierOperation::Wait { parity, .. } = mbarrier.operation {
             self.copies_arrive(mbarrier, here)?;
-            let state = State::open(self.object(mbarrier, here)?);
             let before = if parity { here.operand & 1 } else { here.operand >> 63 };
-            return Ok(u64::from(state.phase != before));
+            return Ok(u64::from(self.bulk_arrives(mbarrier, here, before)? != before));
         }
         let word = self.object(mbarrier, here)?;
         let (word, answer) = self.changed(mbarrier, here, word)?;
@@ -152,6 +151,23 @@ impl<O: Observer> Engine<'_, O> {
         let warp = &mut self.block.warps[self.warp];
         let sequence = warp.copy_sequence;
         warp.arrivals.push(CopyArrival { lane: here.index as u8, sequence, at });
+    }
+
+    /// Bulk copies complete as late as allowed: one by one, while the phase waited for cannot
+    /// complete without them. Gives the phase.
+    fn bulk_arrives(&mut self, mbarrier: Mbarrier, here: &Lane, before: u64) -> Step<u64> {
+        let mut state = State::open(self.object(mbarrier, here)?);
+        let at = shared_address(mbarrier, here.at);
+        while state.phase == before
+            && let Some(arrived) = self.next_bulk(at)
+        {
+            // The copy may have changed the object itself.
+            state = State::open(self.object(mbarrier, here)?);
+            state = State { bytes: state.bytes - arrived as i64, ..state }.advance();
+            let bytes = self.lane_bytes_mut(mbarrier.space, here.index, here.at, 8)?;
+            bytes.copy_from_slice(&state.close().to_le_bytes());
+        }
+        Ok(state.phase)
     }
 
     /// Copies complete as late as allowed: when somebody looks whether they have.

@@ -77,6 +77,8 @@ pub(crate) struct Warp {
     pub(crate) copy_group: [u32; LANES],
     /// Its products of `wgmma`.
     pub(crate) wgmma: WarpgroupState,
+    /// The open bulk group of each lane.
+    pub(crate) bulk_group: [u32; LANES],
     /// Instructions since the groups last took turns.
     pub(crate) streak: u64,
     /// Waiting loads since the groups last took turns.

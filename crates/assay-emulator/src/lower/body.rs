@@ -10,7 +10,8 @@ use assay_ptx::opcode::Base;
 use super::family::Family;
 use super::layout::{Home, parameters};
 use super::{
-    Context, arithmetic, control, convert, float, matrix, mbarrier, memory, video, warp, wgmma,
+    Context, arithmetic, bulk, control, convert, float, matrix, mbarrier, memory, video, warp,
+    wgmma,
 };
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
@@ -163,6 +164,7 @@ impl<'c, 'm> Body<'c, 'm> {
             Family::Matrix => matrix::lower(self, i),
             Family::Warpgroup => wgmma::lower(self, i),
             Family::Mbarrier => mbarrier::lower(self, i),
+            Family::Bulk => bulk::lower(self, i),
             Family::Video => video::lower(self, i),
             Family::Nothing => Ok(()),
             Family::Unsupported => Err(Unsupported),

@@ -14,6 +14,7 @@ pub(super) enum Family {
     Matrix,
     Warpgroup,
     Mbarrier,
+    Bulk,
     Video,
     /// Has no effect in the emulator.
     Nothing,
@@ -135,6 +136,21 @@ const MBARRIER: &[Base] = &[
     Base::CpAsyncMbarrierArrive,
 ];
 
+/// Bulk copies, tensor maps, and the fence between the proxies.
+const BULK: &[Base] = &[
+    Base::CpAsyncBulk,
+    Base::CpAsyncBulkCommitGroup,
+    Base::CpAsyncBulkPrefetch,
+    Base::CpAsyncBulkPrefetchTensor,
+    Base::CpAsyncBulkTensor,
+    Base::CpAsyncBulkWaitGroup,
+    Base::CpReduceAsyncBulk,
+    Base::CpReduceAsyncBulkTensor,
+    Base::TensormapCpFenceproxy,
+    Base::TensormapReplace,
+    Base::FenceProxy,
+];
+
 const MATRIX: &[Base] = &[Base::Ldmatrix, Base::Stmatrix, Base::Movmatrix, Base::Mma];
 
 const WARPGROUP: &[Base] =
@@ -162,7 +178,6 @@ const NOTHING: &[Base] = &[
     Base::Membar,
     Base::Fence,
     Base::FenceMbarrierInit,
-    Base::FenceProxy,
     Base::Prefetch,
     Base::Prefetchu,
     Base::Applypriority,
@@ -184,6 +199,7 @@ impl Family {
             (MATRIX, Family::Matrix),
             (WARPGROUP, Family::Warpgroup),
             (MBARRIER, Family::Mbarrier),
+            (BULK, Family::Bulk),
             (VIDEO, Family::Video),
             (NOTHING, Family::Nothing),
         ];
@@ -208,8 +224,8 @@ mod tests {
     #[test]
     fn no_opcode_is_in_two_families() {
         let all =
-            [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, WARPGROUP, MBARRIER, VIDEO, NOTHING]
-                .concat();
+            [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, WARPGROUP, MBARRIER, BULK, VIDEO];
+        let all = [all.concat(), NOTHING.to_vec()].concat();
         for base in Base::ALL {
             assert!(all.iter().filter(|&known| known == base).count() <= 1, "{base:?}");
         }

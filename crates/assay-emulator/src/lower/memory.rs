@@ -238,6 +238,8 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
         Effect::Atomic(atomic) => atomic.count > 1,
         Effect::Shuffle(_)
         | Effect::CopyAsync { .. }
+        | Effect::Bulk(_)
+        | Effect::BulkTensor(_)
         | Effect::Multiply(_)
         | Effect::WarpgroupMultiply(_)
         | Effect::LoadMatrix(_)
@@ -327,7 +329,7 @@ fn store(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     Ok(())
 }
 
-fn atomic_type(ty: Type) -> Lowered<AtomicType> {
+pub(super) fn atomic_type(ty: Type) -> Lowered<AtomicType> {
     Ok(match ty {
         Type::U32 | Type::B32 => AtomicType::U32,
         Type::S32 => AtomicType::S32,
@@ -344,7 +346,7 @@ fn atomic_type(ty: Type) -> Lowered<AtomicType> {
     })
 }
 
-fn atomic_operation(i: &Instruction) -> Lowered<AtomicOperation> {
+pub(super) fn atomic_operation(i: &Instruction) -> Lowered<AtomicOperation> {
     Ok(match i.opcode.modifiers.of_group(Group::Operation) {
         Some(Modifier::AddOperation) => AtomicOperation::Add,
         Some(Modifier::MinOperation) => AtomicOperation::Minimum,
@@ -505,7 +507,7 @@ fn shared_slot(body: &mut Body<'_, '_>, address: &Address) -> Lowered<(Slot, i64
 }
 
 /// A 64-bit address with its offset added.
-fn widened(body: &mut Body<'_, '_>, at: Addressed) -> Slot {
+pub(super) fn widened(body: &mut Body<'_, '_>, at: Addressed) -> Slot {
     let mut slot = at.slot;
     if !at.wide {
         let d = body.temporary(64);

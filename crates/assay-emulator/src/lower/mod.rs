@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod body;
+mod bulk;
 mod control;
 mod convert;
 mod family;

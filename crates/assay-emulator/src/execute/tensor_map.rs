@@ -1,0 +1,135 @@
+//! `cp.async.bulk.tensor`: copies of boxes of tensors (ISA 9.7.9.27).
+
+use super::access::lanes_of;
+use super::bulk::{Bulk, Direction, Reduction, Shape, misaligned};
+use super::effect::{AtomicOperation, AtomicType, SpaceKind};
+use super::engine::{Engine, Flow, Step, Trouble};
+use super::frame::Operands;
+use super::tensor_box::Corner;
+use crate::fault::FaultKind;
+use crate::observer::Observer;
+use crate::tensor_map::{MapError, TENSOR_MAP_BYTES, TensorElement, TensorMap};
+
+/// Maps lie at multiples of this.
+const MAP_ALIGNMENT: u64 = 64;
+
+/// A copy with a tensor map: shared `d`, map `a`, mbarrier `b`; in list `c` the coordinates and
+/// behind them the offsets of `.im2col`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BulkTensor {
+    pub(crate) direction: Direction,
+    pub(crate) operation: Option<AtomicOperation>,
+    /// As the instruction says.
+    pub(crate) rank: u8,
+    /// `.im2col` or `.im2col_no_offs`
+    pub(crate) pixels: bool,
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// A copy with a tensor map, in each lane.
+    pub(crate) fn bulk_tensor(
+        &mut self,
+        tensor: BulkTensor,
+        operands: &Operands,
+        mask: u32,
+    ) -> Step {
+        let shared = self.read_register(operands.d, true);
+        let maps = self.read_register(operands.a, true);
+        let signals = self.read_register(operands.b, true);
+        let list = self.code().lists[operands.c as usize];
+        let values = list.map(|slot| self.read_register(slot, false));
+        for lane in lanes_of(mask) {
+            let map = self.tensor_map(tensor, maps[lane], lane)?;
+            let corner = Corner {
+                coordinates: std::array::from_fn(|dimension| values[dimension][lane] as i32),
+                offsets: std::array::from_fn(|axis| values[5 + axis][lane] as u16),
+            };
+            let reduction = reduction(tensor, &map, lane)?;
+            let bulk = Bulk { direction: tensor.direction, reduction, masked: false };
+            let shape = Shape::Box { map: Box::new(map), corner };
+            self.start_bulk(bulk, shape, shared[lane], signals[lane], lane)?;
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The map at a generic address, checked against the instruction.
+    fn tensor_map(&mut self, tensor: BulkTensor, at: u64, lane: usize) -> Step<TensorMap> {
+        if !at.is_multiple_of(MAP_ALIGNMENT) {
+            return Err(misaligned(SpaceKind::Generic, at, MAP_ALIGNMENT, lane));
+        }
+        let mut bytes = [0; TENSOR_MAP_BYTES];
+        for (number, half) in bytes.chunks_mut(MAP_ALIGNMENT as usize).enumerate() {
+            let at = at + MAP_ALIGNMENT * number as u64;
+            half.copy_from_slice(self.lane_bytes(
+                SpaceKind::Generic,
+                lane,
+                at,
+                MAP_ALIGNMENT,
+                1 << lane,
+            )?);
+        }
+        let map = TensorMap::decode(&bytes).map_err(|error| match error {
+            MapError::Misuse(what) => misuse(what, lane),
+            MapError::Unsupported(opcode) => {
+                Trouble::new(FaultKind::Unsupported { opcode }, 1 << lane)
+            }
+        })?;
+        if map.rank != usize::from(tensor.rank) {
+            let (has, wants) = (map.rank, tensor.rank);
+            return Err(misuse(format!("a copy of {wants} dimensions from a map of {has}"), lane));
+        }
+        if map.pixels.is_some() != tensor.pixels {
+            let what = if tensor.pixels {
+                "im2col copy with a tile map"
+            } else {
+                "tile copy with an im2col map"
+            };
+            return Err(misuse(format!("an {what}").replace("an tile", "a tile"), lane));
+        }
+        Ok(map)
+    }
+}
+
+/// The reduction that a copy makes on elements of its map.
+fn reduction(tensor: BulkTensor, map: &TensorMap, lane: usize) -> Step<Option<Reduction>> {
+    let Some(operation) = tensor.operation else {
+        return Ok(None);
+    };
+    let ty = match map.element {
+        TensorElement::U32 => AtomicType::U32,
+        TensorElement::S32 => AtomicType::S32,
+        TensorElement::U64 => AtomicType::U64,
+        TensorElement::S64 => AtomicType::S64,
+        TensorElement::F16 => AtomicType::F16,
+        TensorElement::Bf16 => AtomicType::Bf16,
+        TensorElement::F32 | TensorElement::F32Ftz => AtomicType::F32,
+        TensorElement::F64 => AtomicType::F64,
+        other => return Err(misuse(format!("a reduction of elements of type {other:?}"), lane)),
+    };
+    Ok(Some(Reduction { operation, ty }))
+}
+
+/// What a copy does to elements on their way into shared memory.
+pub(super) fn convert(element: TensorElement, bytes: &mut [u8]) {
+    let flushes = matches!(element, TensorElement::F32Ftz | TensorElement::Tf32Ftz);
+    let rounds = matches!(element, TensorElement::Tf32 | TensorElement::Tf32Ftz);
+    if !flushes && !rounds {
+        return;
+    }
+    for part in bytes.chunks_exact_mut(4) {
+        let mut bits = super::access::read_value(part, 4) as u32;
+        if flushes && bits & 0x7f80_0000 == 0 {
+            bits &= 0x8000_0000;
+        }
+        if rounds && bits & 0x7f80_0000 != 0x7f80_0000 {
+            // To nearest even, 10 bits of fraction.
+            let odd = bits >> 13 & 1;
+            bits = (bits + 0xfff + odd) & !0x1fff;
+        }
+        part.copy_from_slice(&bits.to_le_bytes());
+    }
+}
+
+fn misuse(what: String, lane: usize) -> Box<Trouble> {
+    Trouble::new(FaultKind::CopyMisuse { what }, 1 << lane)
+}
