@@ -154,8 +154,9 @@ impl EmulatorDevice {
     fn ready(&self, launch: &Launch<'_>) -> Result<Ready, DeviceError> {
         let module = Arc::clone(self.module(launch.module)?);
         check_launch(&self.facts, &module.kernel_facts(launch.symbol)?, launch)?;
-        if launch.cluster != [1; 3] {
-            return Err(DeviceError::Unsupported { what: "clusters".to_string() });
+        if launch.cluster != [1; 3] && self.options.architecture < 90 {
+            let what = format!("clusters on sm_{}; sm_90 has them", self.options.architecture);
+            return Err(DeviceError::Unsupported { what });
         }
         let mut parameters = Vec::new();
         let layout = module.program.parameters(launch.symbol).unwrap_or_default();
@@ -476,9 +477,10 @@ fn translate_fault(image: &str, fault: Fault) -> DeviceError {
         Cause::Misaligned { .. } => FaultKind::Misaligned,
         Cause::Runaway { .. } => FaultKind::Hang,
         Cause::Deadlock { .. } => FaultKind::Deadlock,
-        Cause::BarrierMisuse { .. } | Cause::InactiveLaneRead { .. } | Cause::WarpMisuse { .. } => {
-            FaultKind::Synchronization
-        }
+        Cause::BarrierMisuse { .. }
+        | Cause::ClusterMisuse { .. }
+        | Cause::InactiveLaneRead { .. }
+        | Cause::WarpMisuse { .. } => FaultKind::Synchronization,
         Cause::Trap | Cause::Assertion { .. } => FaultKind::Trap,
         _ => FaultKind::Other,
     };

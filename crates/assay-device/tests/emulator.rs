@@ -4,8 +4,8 @@ mod common;
 
 use assay_device::emulator::{EmulatorDevice, EmulatorOptions};
 use assay_device::{
-    Allocation, Device, DeviceError, FaultKind, Image, KernelFault, Launch, Schedule, Side,
-    StreamId,
+    Allocation, Argument, Device, DeviceError, FaultKind, Image, KernelFault, Launch, Schedule,
+    Side, StreamId,
 };
 use common::{buffer, fill, load, run, write_at};
 
@@ -26,13 +26,35 @@ done:
 }
 ";
 
-const CLUSTER_STORE: &str = "\
-.version 7.8
+/// Memory of several devices at once, which the emulator has not.
+const MULTIMEM: &str = "\
+.version 8.1
 .target sm_90
 .address_size 64
 .visible .entry k()
 {
+    .reg .b64 %rd1; .reg .b32 %r1; multimem.st.weak.global.u32 [%rd1], %r1;
+    ret;
+}
+";
+
+/// Each block of a cluster writes its rank.
+const RANKS: &str = "\
+.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry ranks(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %cluster_ctarank;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
     barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    st.global.u32 [%rd3], %r2;
     ret;
 }
 ";
@@ -100,21 +122,35 @@ fn a_write_into_the_bytes_before_a_misaligned_buffer_shows_in_the_guard() {
 #[test]
 fn an_opcode_that_is_not_emulated_is_unsupported_and_no_fault() {
     let mut device = device();
-    let module = device.load(&Image::ptx("cluster.ptx", CLUSTER_STORE)).expect("loads");
+    let module = device.load(&Image::ptx("multimem.ptx", MULTIMEM)).expect("loads");
     let error = run(&mut device, &Launch::new(module, "k")).expect_err("unsupported");
     assert!(error.is_unsupported(), "{error:?}");
-    assert!(error.to_string().contains("barrier.cluster.arrive"), "{error}");
-    assert!(error.to_string().contains("cluster.ptx:6"), "{error}");
+    assert!(error.to_string().contains("multimem.st"), "{error}");
+    assert!(error.to_string().contains("multimem.ptx:6"), "{error}");
 }
 
 #[test]
-fn clusters_are_unsupported() {
-    let mut device = device();
-    let module = load(&mut device);
-    let target = buffer(&mut device, 64);
-    let launch = Launch { grid: [2, 1, 1], cluster: [2, 1, 1], ..fill(module, target, 16, 0) };
-    let error = device.launch(StreamId::DEFAULT, &launch).expect_err("unsupported");
-    assert!(error.is_unsupported(), "{error:?}");
+fn clusters_run_on_sm_90_and_are_unsupported_on_sm_80() {
+    for architecture in [80, 90] {
+        let mut device =
+            EmulatorDevice::new(EmulatorOptions { architecture, ..Default::default() });
+        let module = device.load(&Image::ptx("ranks.ptx", RANKS)).expect("loads");
+        let target = buffer(&mut device, 24);
+        let launch = Launch {
+            grid: [6, 1, 1],
+            cluster: [3, 1, 1],
+            arguments: vec![Argument::Buffer(target)],
+            ..Launch::new(module, "ranks")
+        };
+        let result = run(&mut device, &launch);
+        if architecture == 80 {
+            let error = result.expect_err("unsupported");
+            assert!(error.is_unsupported() && error.to_string().contains("sm_80"), "{error}");
+        } else {
+            result.expect("runs");
+            assert_eq!(common::words(&mut device, target, 6), [0, 1, 2, 0, 1, 2]);
+        }
+    }
 }
 
 #[test]

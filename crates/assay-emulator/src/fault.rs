@@ -137,6 +137,12 @@ pub enum FaultKind {
         /// What the rule is and how it was broken.
         what: String,
     },
+    /// Shared memory of another block of the cluster, or the cluster's barrier, used against its
+    /// rules.
+    ClusterMisuse {
+        /// What the rule is and how it was broken.
+        what: String,
+    },
     /// `shfl` (or another warp operation) reading a lane that does not take part.
     InactiveLaneRead {
         /// The instruction.
@@ -246,6 +252,10 @@ impl FaultKind {
                 "move the barrier out of divergent code, so that all threads reach the same one"
             }
             FaultKind::CopyMisuse { .. } => "check sizes, strides and the tensor map's fields",
+            FaultKind::ClusterMisuse { .. } => {
+                "put a cluster barrier before the first and behind the last use of other blocks' \
+                 shared memory"
+            }
             FaultKind::InactiveLaneRead { .. } | FaultKind::WarpMisuse { .. } => {
                 "all lanes of the member mask must reach the instruction, and name only each other"
             }
@@ -282,6 +292,7 @@ impl fmt::Display for FaultKind {
             FaultKind::Deadlock { waiting } => write_deadlock(formatter, waiting),
             FaultKind::BarrierMisuse { what }
             | FaultKind::CopyMisuse { what }
+            | FaultKind::ClusterMisuse { what }
             | FaultKind::WarpMisuse { what } => formatter.write_str(what),
             FaultKind::InactiveLaneRead { opcode, lane } => {
                 write!(formatter, "{opcode} reads lane {lane}, which does not take part")

@@ -1,5 +1,10 @@
 //! Checks a launch, makes blocks resident, and runs them until the grid is done.
 
+mod cluster;
+mod waiters;
+
+use waiters::Stalls;
+
 use crate::execute::address;
 use crate::execute::block::Block;
 use crate::execute::engine::{Engine, Launch, Outcome};
@@ -34,12 +39,13 @@ pub(crate) fn check(
     };
     let reason = shape_problem(config)
         .or_else(|| block_problem(function, config))
+        .or_else(|| cluster::problem(machine, function, config))
         .or_else(|| memory_problem(machine, function, config));
     if let Some(reason) = reason {
         return Err(Fault::of_launch(FaultKind::InvalidLaunch { reason }, symbol));
     }
-    if config.cluster != [1; 3] {
-        let opcode = "a launch with clusters".to_owned();
+    if function.resources.blocks_are_clusters {
+        let opcode = ".blocksareclusters".to_owned();
         return Err(Fault::of_launch(FaultKind::Unsupported { opcode }, symbol));
     }
     if let Some((opcode, line)) = program.unsupported(symbol) {
@@ -214,7 +220,7 @@ pub(crate) fn run<O: Observer>(
         .allocate(WORKSPACE_BYTES, 64, 0)
         .map_err(|_| internal("no memory for the grid barrier"))?;
     let launch = plan(&machine.config, function, config, workspace);
-    let window = resident_blocks(&machine.config, function, &launch);
+    let window = cluster::whole(resident_blocks(&machine.config, function, &launch), &launch);
     let rows = constants(program, &launch, variables);
     let seed = match config.approximation {
         Approximation::Nearest => 0,
@@ -224,7 +230,8 @@ pub(crate) fn run<O: Observer>(
     let chooser = Chooser::new(config.schedule);
     let engine =
         Engine::new(&mut machine.memory, &program.inner, launch, rows, observer, chooser, seed);
-    let mut grid = Grid { engine, window, next: 0, started: 0, resident: Vec::new() };
+    let (resident, stalls) = (Vec::new(), Stalls::default());
+    let mut grid = Grid { engine, window, next: 0, started: 0, resident, turns: 0, stalls };
     let result = grid.run();
     let engine = grid.engine;
     let statistics = LaunchStatistics {
@@ -253,6 +260,8 @@ fn plan(
     Launch {
         grid: config.grid,
         block: config.block,
+        cluster: cluster::of(function, config),
+        explicit_cluster: cluster::is_explicit(function, config),
         threads: config.block.iter().product(),
         entry: function.entry,
         rows: function.rows,
@@ -281,6 +290,9 @@ struct Grid<'m, O> {
     started: u64,
     /// Blocks that have started and not finished. Finished ones are used again.
     resident: Vec<Block>,
+    /// Turns of blocks so far.
+    turns: u64,
+    stalls: Stalls,
 }
 
 impl<O: Observer> Grid<'_, O> {
@@ -291,16 +303,23 @@ impl<O: Observer> Grid<'_, O> {
     fn run(&mut self) -> Result<(), Box<Fault>> {
         let mut spare = Vec::new();
         loop {
+            self.wake_now_and_then();
             self.admit(&mut spare);
             if self.resident.is_empty() {
                 return Ok(());
             }
             let ready: Vec<bool> = self.resident.iter().map(Block::is_ready).collect();
             let Some(chosen) = self.choose(&ready) else {
+                if self.time_out() {
+                    continue;
+                }
                 return Err(self.deadlock());
             };
             let block = self.resident.remove(chosen);
+            let peers = self.take_peers(&block);
             let block = self.run_block(block)?;
+            self.return_peers(peers);
+            self.turns += 1;
             if block.is_finished() {
                 spare.push(block);
             } else if self.engine.chooser.is_reversed() {
@@ -325,7 +344,10 @@ impl<O: Observer> Grid<'_, O> {
             room
         };
         let left = self.total() - self.next;
-        for _ in 0..wanted.min(room).min(left) {
+        // Blocks of a cluster start together.
+        let size = u64::from(self.engine.cluster_size());
+        let count = (wanted.next_multiple_of(size)).min(room / size * size).min(left);
+        for _ in 0..count {
             let block = self.start(spare.pop().unwrap_or_default());
             self.resident.push(block);
         }
@@ -348,15 +370,14 @@ impl<O: Observer> Grid<'_, O> {
     /// Makes a block resident, in memory that another block may have used.
     fn start(&mut self, mut block: Block) -> Block {
         let launch = &self.engine.launch;
-        let [x, y, _] = launch.grid.map(u64::from);
-        let number = self.next;
+        cluster::place(&mut block, launch, self.next);
         self.next += 1;
         self.started += 1;
-        block.number = number;
-        block.index = [(number % x) as u32, (number / x % y) as u32, (number / (x * y)) as u32];
         block.alive = launch.threads;
         block.barriers = Default::default();
         block.has_run = false;
+        block.objects.clear();
+        block.stores.clear();
         block.shared.clear();
         block.shared.resize(launch.shared_bytes as usize, launch.poison);
         let apart = self.engine.code().async_reads && !self.engine.chooser.is_in_order();
@@ -406,7 +427,7 @@ impl<O: Observer> Grid<'_, O> {
                         warp: warp as u32,
                         lanes: group.mask,
                         line: self.engine.line(group.pc),
-                        what: waits_for(group.wait),
+                        what: waits_for(group.wait, block),
                     });
                 }
             }
@@ -436,7 +457,10 @@ impl<O: Observer> Grid<'_, O> {
             use crate::program::Action;
             let effect = code.ops[group.pc as usize].action;
             matches!(group.wait, Wait::Converge(_))
-                && matches!(effect, Action::Effect(Effect::Barrier { .. }))
+                && matches!(
+                    effect,
+                    Action::Effect(Effect::Barrier { .. } | Effect::ClusterBarrier { .. })
+                )
         };
         let groups =
             self.resident.iter().flat_map(|block| &block.warps).flat_map(|warp| &warp.groups);
@@ -457,7 +481,7 @@ impl<O: Observer> Grid<'_, O> {
     }
 }
 
-fn waits_for(wait: Wait) -> String {
+fn waits_for(wait: Wait, block: &Block) -> String {
     match wait {
         Wait::Ready => "can run".to_owned(),
         Wait::Converge(members) => format!("for lanes {members:#010x} of its warp"),
@@ -465,6 +489,8 @@ fn waits_for(wait: Wait) -> String {
         Wait::Warpgroup => {
             "for the other warps of its warpgroup to start the same wgmma.mma_async".to_owned()
         }
+        Wait::Cluster => "at the cluster's barrier".to_owned(),
+        Wait::Phase(at) => waiters::phase(at, block),
     }
 }
 
@@ -497,6 +523,8 @@ fn start_warp(warp: &mut Warp, launch: &Launch, threads: u32) {
     warp.copy_group = [0; LANES];
     warp.wgmma = WarpgroupState::default();
     warp.bulk_group = [0; LANES];
+    warp.cluster_arrived = 0;
+    warp.cluster_open = 0;
     warp.streak = 0;
     warp.polls = 0;
     warp.reversed_until = 0;

@@ -71,7 +71,8 @@ pub struct LaunchConfig {
     pub grid: [u32; 3],
     /// Threads per block along x, y, z.
     pub block: [u32; 3],
-    /// Blocks per cluster; only `[1, 1, 1]` runs.
+    /// Blocks per cluster along x, y, z. `[1, 1, 1]` leaves it to the kernel's
+    /// `.reqnctapercluster`.
     pub cluster: [u32; 3],
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,

@@ -102,7 +102,7 @@ pub struct ParameterLayout {
 }
 
 /// What a kernel needs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Resources {
     /// Static shared memory, in bytes.
     pub static_shared: u32,
@@ -110,6 +110,14 @@ pub struct Resources {
     pub max_threads: Option<u32>,
     /// The exact block that `.reqntid` demands.
     pub required_block: Option<[u32; 3]>,
+    /// The exact cluster that `.reqnctapercluster` demands.
+    pub required_cluster: Option<[u32; 3]>,
+    /// The most blocks per cluster that `.maxclusterrank` allows.
+    pub max_cluster_rank: Option<u32>,
+    /// Whether `.explicitcluster` demands that a launch has clusters.
+    pub explicit_cluster: bool,
+    /// Whether `.blocksareclusters` has launches count their grid in clusters.
+    pub blocks_are_clusters: bool,
     /// An estimate of the 32-bit registers per thread, from the live ranges of the PTX.
     pub registers: u32,
     /// Local memory per thread, in bytes.

@@ -50,12 +50,17 @@ fn extended(value: u64, access: Access) -> u64 {
 
 pub(crate) fn fault_space(space: SpaceKind) -> Space {
     match space {
-        SpaceKind::Shared => Space::Shared,
+        SpaceKind::Shared | SpaceKind::Cluster => Space::Shared,
         SpaceKind::Local | SpaceKind::Frame => Space::Local,
         SpaceKind::Const => Space::Const,
         SpaceKind::Param => Space::Param,
         SpaceKind::Global | SpaceKind::Generic => Space::Global,
     }
+}
+
+/// Whether it is shared memory of any block.
+fn in_shared(space: SpaceKind) -> bool {
+    matches!(space, SpaceKind::Shared | SpaceKind::Cluster)
 }
 
 impl<O: Observer> Engine<'_, O> {
@@ -228,7 +233,7 @@ impl<O: Observer> Engine<'_, O> {
         length: u64,
         _mask: u32,
     ) -> Step<&[u8]> {
-        let (space, at) = self.resolved(space, lane, at);
+        let (space, at) = self.resolved(space, lane, at)?;
         Self::check_alignment(space, lane, at, length)?;
         // Looked up twice, because a borrow that is returned on one path only does not pass yet.
         if self.readable(space, lane, at, length).is_none() {
@@ -246,6 +251,7 @@ impl<O: Observer> Engine<'_, O> {
                 let range = self.shared_range(at, length)?;
                 self.block.shared.get(range)
             }
+            SpaceKind::Cluster => self.peer_bytes(at, length),
             SpaceKind::Param => self.launch.parameters.get(start..end),
             SpaceKind::Local | SpaceKind::Frame => {
                 if let Some((from, to)) = self.stack_range(lane, at, length) {
@@ -274,7 +280,7 @@ impl<O: Observer> Engine<'_, O> {
         at: u64,
         length: u64,
     ) -> Step<&mut [u8]> {
-        let (space, at) = self.resolved(space, lane, at);
+        let (space, at) = self.resolved(space, lane, at)?;
         Self::check_alignment(space, lane, at, length)?;
         if matches!(space, SpaceKind::Param | SpaceKind::Const) {
             let kind = FaultKind::ReadOnlyWrite { space: fault_space(space), address: at };
@@ -299,6 +305,7 @@ impl<O: Observer> Engine<'_, O> {
                 let range = self.shared_range(at, length)?;
                 self.block.shared.get_mut(range)
             }
+            SpaceKind::Cluster => self.peer_bytes_mut(at, length),
             SpaceKind::Local | SpaceKind::Frame => {
                 if let Some((from, to)) = self.stack_range(lane, at, length) {
                     return self.block.warps[self.warp].stack.get_mut(from..to);
@@ -311,16 +318,26 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// The space and address behind a generic or frame address.
+    /// The space and address behind a generic, frame or cluster address.
     #[inline(always)]
-    fn resolved(&self, space: SpaceKind, _lane: usize, at: u64) -> (SpaceKind, u64) {
-        match space {
+    pub(crate) fn resolved(
+        &self,
+        space: SpaceKind,
+        lane: usize,
+        at: u64,
+    ) -> Step<(SpaceKind, u64)> {
+        let (space, at) = match space {
             SpaceKind::Generic => address::resolve(at),
             SpaceKind::Frame => {
                 let level = u64::from(self.group.level) * u64::from(self.code().level_local);
                 (SpaceKind::Local, at.wrapping_add(level))
             }
             other => (other, at),
+        };
+        match space {
+            SpaceKind::Cluster => self.in_cluster(at, lane),
+            SpaceKind::Shared if at >= address::BLOCK_WINDOW => Ok(self.own_window(at)),
+            _ => Ok((space, at)),
         }
     }
 
@@ -355,6 +372,7 @@ impl<O: Observer> Engine<'_, O> {
         };
         let nearest = match space {
             SpaceKind::Shared => self.nearest_shared(at),
+            SpaceKind::Cluster => self.nearest_shared(address::unmapped(at).1),
             SpaceKind::Param => Some(whole(self.launch.parameters.len())),
             SpaceKind::Local | SpaceKind::Frame => {
                 Some(whole(self.block.warps[self.warp].local.len() / LANES))
@@ -470,6 +488,8 @@ impl<O: Observer> Engine<'_, O> {
             let inside = match space {
                 SpaceKind::Const => constant,
                 SpaceKind::Global => found == SpaceKind::Global && !constant,
+                SpaceKind::Shared => in_shared(found) && self.is_own(at),
+                SpaceKind::Cluster => in_shared(found),
                 other => found == other,
             };
             result |= u32::from(inside) << lane;

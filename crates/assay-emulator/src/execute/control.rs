@@ -36,6 +36,11 @@ impl<O: Observer> Engine<'_, O> {
         if self.block.alive == 0 {
             self.end_bulk();
         }
+        self.check_stores_on_exit(mask)?;
+        if self.cluster_barrier_used {
+            self.complete_cluster_barrier();
+        }
+        self.progress += 1;
         self.keep_rest(mask, self.group.pc + 1)
     }
 

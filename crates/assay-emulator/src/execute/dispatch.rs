@@ -31,6 +31,12 @@ impl<O: Observer> Engine<'_, O> {
             Effect::Barrier { kind, aligned, counted } => {
                 self.barrier(kind, aligned, counted, operands, mask)
             }
+            Effect::ClusterBarrier { waits, aligned } => self.cluster_barrier(waits, aligned, mask),
+            Effect::MapShared { wide, generic } => self.map_shared(wide, generic, operands, mask),
+            Effect::RankOfShared { wide, generic } => {
+                self.rank_of_shared(wide, generic, operands, mask)
+            }
+            Effect::ExplicitCluster => self.explicit_cluster(operands, mask),
             Effect::CopyAsync { bytes, sized } => self.copy_async(bytes, sized, operands, mask),
             Effect::CommitCopies => self.commit_copies(mask),
             Effect::WaitCopies { groups } => self.wait_copies(groups, mask),
@@ -50,6 +56,7 @@ impl<O: Observer> Engine<'_, O> {
             Effect::StackSave { wide } => self.stack_save(wide, operands, mask),
             Effect::StackRestore { wide } => self.stack_restore(wide, operands, mask),
             Effect::Mbarrier(mbarrier) => self.mbarrier(mbarrier, operands, mask),
+            Effect::StoreAsync(access) => self.store_async(access, operands, mask),
             Effect::LoadMatrix(access) => self.load_matrix(access, operands, mask),
             Effect::StoreMatrix(access) => self.store_matrix(access, operands, mask),
             Effect::MoveMatrix => self.move_matrix(operands, mask),

@@ -10,6 +10,8 @@ use super::wgmma::WarpgroupMultiply;
 pub(crate) enum SpaceKind {
     Global,
     Shared,
+    /// Shared memory of any block of the cluster; see [`super::cluster`].
+    Cluster,
     Local,
     /// A variable of the running function in local memory: the address counts from its frame.
     Frame,
@@ -135,6 +137,14 @@ pub(crate) enum Special {
     Threads(u8),
     Block(u8),
     Blocks(u8),
+    /// The cluster in the grid, and how many there are.
+    Cluster(u8),
+    Clusters(u8),
+    /// The block in its cluster, and how many there are.
+    ClusterBlock(u8),
+    ClusterBlocks(u8),
+    ClusterRank,
+    ClusterRanks,
     Lane,
     Warp,
     Warps,
@@ -154,10 +164,8 @@ pub(crate) enum Special {
     TotalShared,
     DynamicShared,
     Environment(u8),
-    /// Always zero: cluster ranks, grid id, performance counters.
+    /// Always zero: performance counters, reserved shared memory.
     Zero,
-    /// Always one: cluster sizes.
-    One,
     /// The 64-bit zero.
     Zero64,
 }
@@ -176,11 +184,12 @@ pub(crate) enum MbarrierOperation {
         counted: bool,
         /// The operand is a count of bytes to expect.
         expects: bool,
+        /// It may complete the phase.
+        completes: bool,
     },
     /// `p` from state or parity `b`
     Wait {
         parity: bool,
-        yields: bool,
     },
     /// Bytes `b`
     Expect,
@@ -198,6 +207,24 @@ pub(crate) struct Mbarrier {
     pub(crate) operation: MbarrierOperation,
     pub(crate) space: SpaceKind,
     pub(crate) wide_address: bool,
+}
+
+/// An asynchronous store to shared memory of the cluster; see [`super::remote`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AsyncAccess {
+    pub(crate) space: SpaceKind,
+    /// Bytes per component: 4, 8.
+    pub(crate) bytes: u8,
+    /// Components: 1, 2, 4.
+    pub(crate) count: u8,
+    /// The registers have 64 bits.
+    pub(crate) wide: bool,
+    pub(crate) wide_address: bool,
+    pub(crate) wide_barrier: bool,
+    /// Added to the address of the mbarrier.
+    pub(crate) barrier_offset: u64,
+    /// How it combines with what is there; `None` overwrites it.
+    pub(crate) combine: Option<Atomic>,
 }
 
 /// An instruction with an effect. Operands are in [`Operands`](super::frame::Operands).
@@ -238,6 +265,15 @@ pub(crate) enum Effect {
     WarpBarrier,
     /// Barrier `a`, threads `b`, `d` or `p`, predicate `r`
     Barrier { kind: BarrierKind, aligned: bool, counted: bool },
+    /// `barrier.cluster.wait`, or `.arrive`
+    ClusterBarrier { waits: bool, aligned: bool },
+    /// `d` becomes the address `a` of the own block as block `b` of the cluster has it; the flags
+    /// say that registers have 64 bits and that the address is generic
+    MapShared { wide: bool, generic: bool },
+    /// `d` becomes the rank of the block whose shared memory `a` is in; flags as above
+    RankOfShared { wide: bool, generic: bool },
+    /// `p` becomes whether the launch has clusters
+    ExplicitCluster,
     /// Shared `[a + offset]` from global `[b + offset]`, list `c`; see `asynchronous`
     CopyAsync { bytes: u8, sized: bool },
     /// `cp.async.commit_group`
@@ -276,6 +312,8 @@ pub(crate) enum Effect {
     StackRestore { wide: bool },
     /// An `mbarrier` at `[a + immediate]`
     Mbarrier(Mbarrier),
+    /// List `c` to `[a + immediate]`, counted by the mbarrier at `[b]`
+    StoreAsync(AsyncAccess),
     /// Matrices into list `c` from the rows at `[a + immediate]`
     LoadMatrix(MatrixAccess),
     /// Matrices from list `c` to the rows at `[a + immediate]`

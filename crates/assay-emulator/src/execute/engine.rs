@@ -72,6 +72,10 @@ pub(crate) struct StackEntry {
 pub(crate) struct Launch {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Blocks per cluster; `[1, 1, 1]` without clusters.
+    pub(crate) cluster: [u32; 3],
+    /// Whether the launch or the kernel asked for clusters.
+    pub(crate) explicit_cluster: bool,
     pub(crate) threads: u32,
     pub(crate) entry: u32,
     pub(crate) rows: u32,
@@ -107,6 +111,15 @@ pub(crate) struct Engine<'m, O> {
     pub(crate) chooser: Chooser,
     pub(crate) frame: Frame,
     pub(crate) block: Block,
+    /// The other blocks of the running block's cluster, by rank; `None` for those that have exited
+    /// and for the running one.
+    pub(crate) peers: Vec<Option<Block>>,
+    /// Whether any thread has arrived at a cluster's barrier.
+    pub(crate) cluster_barrier_used: bool,
+    /// Whether some group may wait for a phase of an mbarrier.
+    pub(crate) sleepers: bool,
+    /// Counts what others may wait for: exits, barriers and phases that complete.
+    pub(crate) progress: u64,
     /// The running warp, as an index into the block.
     pub(crate) warp: usize,
     pub(crate) group: Group,
@@ -162,6 +175,10 @@ impl<'m, O: Observer> Engine<'m, O> {
             chooser,
             frame,
             block: Block::default(),
+            peers: Vec::new(),
+            cluster_barrier_used: false,
+            sleepers: false,
+            progress: 0,
             warp: 0,
             group,
             limit: 0,

@@ -465,5 +465,9 @@ impl<O: Observer> Engine<'_, O> {
 /// The space and address behind a generic address.
 #[inline(always)]
 fn resolve(space: SpaceKind, at: u64) -> (SpaceKind, u64) {
-    if space == SpaceKind::Generic { address::resolve(at) } else { (space, at) }
+    match space {
+        SpaceKind::Generic => address::resolve(at),
+        SpaceKind::Cluster if at < address::BLOCK_WINDOW => (SpaceKind::Shared, at),
+        _ => (space, at),
+    }
 }

@@ -1,66 +1,32 @@
 //! `mbarrier`: barriers that are objects in shared memory (ISA 9.7.13.15).
 //!
-//! The 64 bits of an object are opaque to programs. Here they hold the expected and the pending
-//! count (20 bits each), the bytes still expected of asynchronous copies (23 bits, signed), and the
-//! parity of the phase. A phase completes when nothing is pending; the next one then expects as
-//! many again.
+//! The 64 bits of an object are opaque to programs; see [`state`] for what they hold here. Each
+//! block knows its live objects, so that an operation on something else is reported, and so is an
+//! object that something else overwrote. A failed wait puts its lanes to sleep until the phase is
+//! complete or nobody else can run; they then see `false` and look again.
+
+mod state;
 
 use super::access::lanes_of;
 use super::address;
+use super::block::Object;
 use super::effect::{Mbarrier, MbarrierOperation, SpaceKind};
-use super::engine::{Engine, Flow, POLL_TURN, Step, Trouble};
+use super::engine::{Engine, Flow, Step, Trouble};
 use super::frame::{LANES, Operands};
-use super::warp::CopyArrival;
+use super::warp::{CopyArrival, Group, Wait};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
+use state::State;
 
-/// The largest count of an object.
-const LARGEST_COUNT: u64 = (1 << 20) - 1;
+pub(crate) use state::describe;
 
-/// The contents of an object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct State {
-    expected: u64,
-    pending: u64,
-    bytes: i64,
-    phase: u64,
-}
+/// Where an object is: shared memory of the own block, or of a peer.
+pub(crate) type Place = (SpaceKind, u64);
 
-impl State {
-    fn open(word: u64) -> State {
-        State {
-            expected: word & LARGEST_COUNT,
-            pending: word >> 20 & LARGEST_COUNT,
-            bytes: ((word << 1) as i64) >> 41,
-            phase: word >> 63,
-        }
-    }
-
-    fn close(self) -> u64 {
-        let bytes = self.bytes as u64 & 0x7f_ffff;
-        self.expected | self.pending << 20 | bytes << 40 | self.phase << 63
-    }
-
-    /// Starts the next phase when this one is complete.
-    fn advance(mut self) -> State {
-        if self.pending == 0 && self.bytes == 0 {
-            self.phase ^= 1;
-            self.pending = self.expected;
-        }
-        self
-    }
-
-    /// `count` arrivals; `None` when fewer are pending.
-    fn arrive(mut self, count: u64) -> Option<State> {
-        self.pending = self.pending.checked_sub(count)?;
-        Some(self.advance())
-    }
-}
-
-/// What one lane brings: its operand, and where its answer goes.
+/// What one lane brings: where its object is, and its operand.
 struct Lane {
     index: usize,
-    at: u64,
+    at: Place,
     operand: u64,
 }
 
@@ -68,162 +34,240 @@ impl<O: Observer> Engine<'_, O> {
     /// One operation on an object, lane after lane.
     pub(crate) fn mbarrier(&mut self, mbarrier: Mbarrier, operands: &Operands, mask: u32) -> Step {
         let addresses = self.addresses(operands.a, mbarrier.wide_address, operands.immediate);
-        let token = matches!(mbarrier.operation, MbarrierOperation::Wait { parity: false, .. });
+        let token = matches!(mbarrier.operation, MbarrierOperation::Wait { parity: false });
         let values = self.read_register(operands.b, token);
         let mut answers = [0; LANES];
         for lane in lanes_of(mask) {
-            let here = Lane { index: lane, at: addresses[lane], operand: values[lane] };
-            answers[lane] = self.mbarrier_lane(mbarrier, &here)?;
+            let at = self.object_place(mbarrier.space, addresses[lane], lane)?;
+            let here = Lane { index: lane, at, operand: values[lane] };
+            answers[lane] = match mbarrier.operation {
+                MbarrierOperation::Init => self.init_object(&here, mask, &addresses)?,
+                MbarrierOperation::Invalidate => self.invalidate_object(&here)?,
+                MbarrierOperation::Wait { parity } => self.is_complete(&here, parity)?,
+                MbarrierOperation::Expect => self.expect_tx(at, values[lane], lane)?.into(),
+                MbarrierOperation::Complete => self.complete_tx(at, values[lane], lane)?.into(),
+                _ => self.change_object(mbarrier.operation, &here)?,
+            };
         }
         match mbarrier.operation {
             MbarrierOperation::Arrive { .. } => {
                 self.write_register(operands.d, true, &answers, mask);
             }
-            MbarrierOperation::Wait { yields, .. } => {
+            MbarrierOperation::Wait { .. } => {
                 let done =
                     lanes_of(mask).fold(0, |done, lane| done | (answers[lane] as u32) << lane);
                 // SAFETY: predicates of lowered instructions are inside the frame.
                 unsafe { self.frame.set_predicate(operands.p, done, mask) };
-                self.poll(if yields && done != mask { POLL_TURN + 1 } else { 1 });
+                if done != mask {
+                    let failed = (mask & !done).trailing_zeros() as usize & (LANES - 1);
+                    return Ok(self.sleep_until_phase(addresses[failed], mask));
+                }
             }
             _ => {}
         }
         Ok(Flow::Next)
     }
 
-    fn mbarrier_lane(&mut self, mbarrier: Mbarrier, here: &Lane) -> Step<u64> {
-        if let MbarrierOperation::Wait { parity, .. } = mbarrier.operation {
-            self.copies_arrive(mbarrier, here)?;
-            let before = if parity { here.operand & 1 } else { here.operand >> 63 };
-            return Ok(u64::from(self.bulk_arrives(mbarrier, here, before)? != before));
+    /// The lanes of `mask`, which have their answers, go on when the phase is complete or nobody
+    /// else can run.
+    fn sleep_until_phase(&mut self, at: u64, mask: u32) -> Flow {
+        let offset = (at % address::BLOCK_WINDOW) as u32;
+        let pc = self.group.pc + 1;
+        let rest = Group { mask: self.group.mask & !mask, pc, ..self.group };
+        let groups = &mut self.block.warps[self.warp].groups;
+        if rest.mask != 0 {
+            groups.push(rest);
         }
-        let word = self.object(mbarrier, here)?;
-        let (word, answer) = self.changed(mbarrier, here, word)?;
-        let bytes = self.lane_bytes_mut(mbarrier.space, here.index, here.at, 8)?;
+        groups.push(Group { mask, pc, wait: Wait::Phase(offset), ..self.group });
+        self.sleepers = true;
+        Flow::Reschedule
+    }
+
+    /// Where an address leads; an object is in shared memory.
+    pub(crate) fn object_place(&self, space: SpaceKind, at: u64, lane: usize) -> Step<Place> {
+        let place = self.resolved(space, lane, at)?;
+        if matches!(place.0, SpaceKind::Shared | SpaceKind::Cluster) {
+            return Ok(place);
+        }
+        Err(Trouble::new(FaultKind::InvalidAddress { address: at }, 1 << lane))
+    }
+
+    /// The contents of a live object.
+    pub(crate) fn object(&mut self, at: Place, lane: usize) -> Step<u64> {
+        let bytes = self.lane_bytes(at.0, lane, at.1, 8, 1 << lane)?;
+        let word = super::access::read_value(bytes, 8);
+        let offset = address::unmapped(at.1).1;
+        let known = self.block_at(at).objects.iter().find(|object| u64::from(object.at) == offset);
+        let what = match known {
+            None => "is no mbarrier object: mbarrier.init has to come first",
+            Some(object) if object.word != word => "was an mbarrier object and is overwritten",
+            Some(_) => return Ok(word),
+        };
+        Err(misuse(format!("shared {offset:#x} {what}"), lane))
+    }
+
+    /// Gives an object new contents, and wakes those who wait for its phase if that is complete;
+    /// tells whether it is.
+    fn put_object(&mut self, at: Place, lane: usize, before: u64, after: State) -> Step<bool> {
+        let word = after.close();
+        self.lane_bytes_mut(at.0, lane, at.1, 8)?.copy_from_slice(&word.to_le_bytes());
+        let offset = address::unmapped(at.1).1 as u32;
+        let block = self.block_at(at);
+        if let Some(object) = block.objects.iter_mut().find(|object| object.at == offset) {
+            object.word = word;
+        }
+        let complete = State::open(before).phase != after.phase;
+        if complete {
+            block.wake(Some(offset));
+            self.progress += 1;
+        }
+        Ok(complete)
+    }
+
+    /// `mbarrier.expect_tx`, of an object of any block of the cluster.
+    pub(crate) fn expect_tx(&mut self, at: Place, bytes: u64, lane: usize) -> Step<bool> {
+        let word = self.object(at, lane)?;
+        let after = State::open(word).expect(bytes).map_err(|what| misuse(what, lane))?;
+        self.put_object(at, lane, word, after)
+    }
+
+    /// `mbarrier.complete_tx`, of an object of any block of the cluster; tells whether that
+    /// completed the phase.
+    pub(crate) fn complete_tx(&mut self, at: Place, bytes: u64, lane: usize) -> Step<bool> {
+        let word = self.object(at, lane)?;
+        let after = State::open(word).complete(bytes).map_err(|what| misuse(what, lane))?;
+        self.put_object(at, lane, word, after)
+    }
+
+    /// `mbarrier.init`. Lanes that together make one object make one.
+    fn init_object(&mut self, here: &Lane, mask: u32, addresses: &[u64; LANES]) -> Step<u64> {
+        self.check_own(here, "mbarrier.init")?;
+        let Some(state) = State::new(here.operand) else {
+            let count = here.operand;
+            let what = format!("mbarrier.init with a count of {count}; 1 to 1048575 are valid");
+            return Err(misuse(what, here.index));
+        };
+        let twin = lanes_of(mask)
+            .take_while(|&lane| lane < here.index)
+            .any(|lane| addresses[lane] == addresses[here.index]);
+        if !twin && self.object(here.at, here.index).is_ok() {
+            let what = format!(
+                "mbarrier.init of the live object at shared {:#x}: mbarrier.inval has to come first",
+                here.at.1
+            );
+            return Err(misuse(what, here.index));
+        }
+        let word = state.close();
+        let bytes = self.lane_bytes_mut(here.at.0, here.index, here.at.1, 8)?;
         bytes.copy_from_slice(&word.to_le_bytes());
-        Ok(answer)
+        let at = here.at.1 as u32;
+        self.block.objects.retain(|object| object.at != at);
+        self.block.objects.push(Object { at, word });
+        Ok(0)
     }
 
-    fn object(&mut self, mbarrier: Mbarrier, here: &Lane) -> Step<u64> {
-        let bytes = self.lane_bytes(mbarrier.space, here.index, here.at, 8, 1 << here.index)?;
-        Ok(super::access::read_value(bytes, 8))
+    /// `mbarrier.inval`
+    fn invalidate_object(&mut self, here: &Lane) -> Step<u64> {
+        self.check_own(here, "mbarrier.inval")?;
+        self.object(here.at, here.index)?;
+        self.block.objects.retain(|object| u64::from(object.at) != here.at.1);
+        self.lane_bytes_mut(here.at.0, here.index, here.at.1, 8)?.fill(0xff);
+        Ok(0)
     }
 
-    /// The object after an operation, and the operation's answer.
-    fn changed(&mut self, mbarrier: Mbarrier, here: &Lane, word: u64) -> Step<(u64, u64)> {
-        let state = State::open(word);
+    fn check_own(&self, here: &Lane, operation: &str) -> Step<()> {
+        if here.at.0 == SpaceKind::Shared {
+            return Ok(());
+        }
+        Err(misuse(format!("{operation} of an object of another block"), here.index))
+    }
+
+    /// `mbarrier.test_wait` and `mbarrier.try_wait`: 1 when the phase is complete.
+    fn is_complete(&mut self, here: &Lane, parity: bool) -> Step<u64> {
+        self.check_own(here, "a wait")?;
+        let before = if parity { here.operand & 1 } else { here.operand >> 63 };
+        let complete = |word: u64| State::open(word).phase != before;
+        let (at, lane) = (here.at, here.index);
+        if !complete(self.object(at, lane)?) {
+            self.copies_arrive(at, lane)?;
+        }
+        // Asynchronous operations complete as late as allowed: one by one, while the phase waited
+        // for cannot complete without them.
+        while !complete(self.object(at, lane)?)
+            && let Some(arrived) = self.next_arrival(at, lane)?
+        {
+            self.complete_tx(at, arrived, lane)?;
+        }
+        Ok(u64::from(complete(self.object(at, lane)?)))
+    }
+
+    /// Completes an asynchronous operation that an object of the block counts; gives its bytes.
+    fn next_arrival(&mut self, at: Place, lane: usize) -> Step<Option<u64>> {
+        match self.next_store(at, lane)? {
+            None => Ok(self.next_bulk(at.1)),
+            stored => Ok(stored),
+        }
+    }
+
+    /// The other operations; gives the contents before.
+    fn change_object(&mut self, operation: MbarrierOperation, here: &Lane) -> Step<u64> {
+        let word = self.object(here.at, here.index)?;
+        let after = self
+            .changed(operation, here, State::open(word))
+            .map_err(|what| misuse(what, here.index))?;
+        self.put_object(here.at, here.index, word, after)?;
+        Ok(word)
+    }
+
+    fn changed(
+        &mut self,
+        operation: MbarrierOperation,
+        here: &Lane,
+        state: State,
+    ) -> Result<State, String> {
         let operand = here.operand;
-        let next = match mbarrier.operation {
-            MbarrierOperation::Init if operand == 0 || operand > LARGEST_COUNT => {
-                let what =
-                    format!("mbarrier.init with a count of {operand}; 1 to 1048575 are valid");
-                return Err(misuse(what, here));
-            }
-            MbarrierOperation::Init => {
-                State { expected: operand, pending: operand, bytes: 0, phase: 0 }
-            }
-            MbarrierOperation::Invalidate => return Ok((u64::MAX, 0)),
-            MbarrierOperation::Expect => State { bytes: state.bytes + operand as i64, ..state },
-            MbarrierOperation::Complete => {
-                State { bytes: state.bytes - operand as i64, ..state }.advance()
-            }
-            MbarrierOperation::Arrive { drops, counted, expects } => {
+        match operation {
+            MbarrierOperation::Arrive { drops, counted, expects, completes } => {
                 let count = if counted { operand } else { 1 };
-                let more = if expects { operand as i64 } else { 0 };
-                let fewer = if drops { count } else { 0 };
-                let expected = state.expected.saturating_sub(fewer);
-                let state = State { expected, bytes: state.bytes + more, ..state };
-                state.arrive(count).ok_or_else(|| overrun(here))?
+                let state = if expects { state.expect(operand)? } else { state };
+                let state = if drops { state.drop(count)? } else { state };
+                let after = state.arrive(count)?;
+                if !completes && after.phase != state.phase {
+                    return Err("an arrival with .noComplete completes the phase".to_owned());
+                }
+                Ok(after)
             }
             MbarrierOperation::CopiesArrive { counted } => {
-                self.defer(mbarrier, here);
+                let warp = &mut self.block.warps[self.warp];
+                let (lane, sequence) = (here.index as u8, warp.copy_sequence);
+                warp.arrivals.push(CopyArrival { lane, sequence, at: here.at.1 });
                 // What is not in the count of the init is added, and taken off by the arrival.
-                State { pending: state.pending + u64::from(!counted), ..state }
+                if counted { Ok(state) } else { state.one_more() }
             }
-            MbarrierOperation::Wait { .. } => state,
-        };
-        Ok((next.close(), word))
-    }
-
-    /// Remembers an arrival that comes when the lane's copies so far are done.
-    fn defer(&mut self, mbarrier: Mbarrier, here: &Lane) {
-        let at = shared_address(mbarrier, here.at);
-        let warp = &mut self.block.warps[self.warp];
-        let sequence = warp.copy_sequence;
-        warp.arrivals.push(CopyArrival { lane: here.index as u8, sequence, at });
-    }
-
-    /// Bulk copies complete as late as allowed: one by one, while the phase waited for cannot
-    /// complete without them. Gives the phase.
-    fn bulk_arrives(&mut self, mbarrier: Mbarrier, here: &Lane, before: u64) -> Step<u64> {
-        let mut state = State::open(self.object(mbarrier, here)?);
-        let at = shared_address(mbarrier, here.at);
-        while state.phase == before
-            && let Some(arrived) = self.next_bulk(at)
-        {
-            // The copy may have changed the object itself.
-            state = State::open(self.object(mbarrier, here)?);
-            state = State { bytes: state.bytes - arrived as i64, ..state }.advance();
-            let bytes = self.lane_bytes_mut(mbarrier.space, here.index, here.at, 8)?;
-            bytes.copy_from_slice(&state.close().to_le_bytes());
+            _ => Ok(state),
         }
-        Ok(state.phase)
     }
 
-    /// Copies complete as late as allowed: when somebody looks whether they have.
-    fn copies_arrive(&mut self, mbarrier: Mbarrier, here: &Lane) -> Step<()> {
-        let at = shared_address(mbarrier, here.at);
+    /// `cp.async` copies whose arrival at an object is still to come are done, and arrive.
+    fn copies_arrive(&mut self, at: Place, lane: usize) -> Step<()> {
         for warp in 0..self.block.warps.len() {
             let arrivals = std::mem::take(&mut self.block.warps[warp].arrivals);
             let (due, later): (Vec<_>, Vec<_>) =
-                arrivals.into_iter().partition(|arrival| arrival.at == at);
+                arrivals.into_iter().partition(|arrival| arrival.at == at.1);
             self.block.warps[warp].arrivals = later;
             for arrival in due {
                 self.finish_copies_of(warp, |copy| {
                     copy.lane == arrival.lane && copy.sequence < arrival.sequence
                 });
-                let word = self.object(mbarrier, here)?;
-                let state = State::open(word).arrive(1).ok_or_else(|| overrun(here))?;
-                let bytes = self.lane_bytes_mut(mbarrier.space, here.index, here.at, 8)?;
-                bytes.copy_from_slice(&state.close().to_le_bytes());
+                let word = self.object(at, lane)?;
+                let after = State::open(word).arrive(1).map_err(|what| misuse(what, lane))?;
+                self.put_object(at, lane, word, after)?;
             }
         }
         Ok(())
     }
 }
 
-/// The address of an object in shared memory.
-fn shared_address(mbarrier: Mbarrier, at: u64) -> u64 {
-    if mbarrier.space == SpaceKind::Generic { address::resolve(at).1 } else { at }
-}
-
-fn misuse(what: String, here: &Lane) -> Box<Trouble> {
-    Trouble::new(FaultKind::BarrierMisuse { what }, 1 << here.index)
-}
-
-fn overrun(here: &Lane) -> Box<Trouble> {
-    misuse("more arrivals at an mbarrier than it expects in a phase".to_owned(), here)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_object_keeps_its_parts_apart() {
-        for bytes in [-5, 0, 1, 100_000] {
-            let state = State { expected: 1000, pending: LARGEST_COUNT, bytes, phase: 1 };
-            assert_eq!(State::open(state.close()), state);
-        }
-    }
-
-    #[test]
-    fn the_last_arrival_starts_the_next_phase() {
-        let state = State { expected: 2, pending: 2, bytes: 0, phase: 0 };
-        let once = state.arrive(1).unwrap();
-        assert_eq!((once.pending, once.phase), (1, 0));
-        let twice = once.arrive(1).unwrap();
-        assert_eq!((twice.pending, twice.phase), (2, 1));
-        assert_eq!(twice.arrive(3), None);
-    }
+fn misuse(what: String, lane: usize) -> Box<Trouble> {
+    Trouble::new(FaultKind::BarrierMisuse { what }, 1 << lane)
 }

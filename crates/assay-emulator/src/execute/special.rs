@@ -25,6 +25,15 @@ impl<O: Observer> Engine<'_, O> {
             Special::Threads(number) => axis(self.launch.block, number),
             Special::Block(number) => axis(self.block.index, number),
             Special::Blocks(number) => axis(self.launch.grid, number),
+            Special::Cluster(number) => axis(self.block.cluster_index, number),
+            Special::Clusters(number) => {
+                let [grid, cluster] = [self.launch.grid, self.launch.cluster];
+                axis(std::array::from_fn(|axis| grid[axis] / cluster[axis]), number)
+            }
+            Special::ClusterBlock(number) => axis(self.block.index_in_cluster, number),
+            Special::ClusterBlocks(number) => axis(self.launch.cluster, number),
+            Special::ClusterRank => [u64::from(self.block.rank); LANES],
+            Special::ClusterRanks => [u64::from(self.cluster_size()); LANES],
             Special::Lane => lane(|lane| lane),
             Special::Warp => [self.warp as u64; LANES],
             Special::Warps => [self.block.warps.len() as u64; LANES],
@@ -47,7 +56,6 @@ impl<O: Observer> Engine<'_, O> {
             Special::Environment(1) => [self.launch.workspace >> 32; LANES],
             Special::Environment(2) => [self.launch.workspace & 0xffff_ffff; LANES],
             Special::Environment(_) | Special::Zero | Special::Zero64 => [0; LANES],
-            Special::One => [1; LANES],
         };
         let wide = matches!(special, Special::Clock64 | Special::GlobalTimer | Special::Zero64);
         self.write_register(operands.d, wide, &values, mask);

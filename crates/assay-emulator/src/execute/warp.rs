@@ -14,6 +14,10 @@ pub(crate) enum Wait {
     Barrier(u8),
     /// For the other warps of the warpgroup to start the same products.
     Warpgroup,
+    /// At the cluster's barrier.
+    Cluster,
+    /// Behind a failed wait for a phase of the `mbarrier` object at this address.
+    Phase(u32),
 }
 
 /// Lanes that share program counter and call stack.
@@ -79,6 +83,10 @@ pub(crate) struct Warp {
     pub(crate) wgmma: WarpgroupState,
     /// The open bulk group of each lane.
     pub(crate) bulk_group: [u32; LANES],
+    /// Lanes that have arrived at the cluster's barrier in its current phase.
+    pub(crate) cluster_arrived: u32,
+    /// Lanes that have arrived at it and not waited since.
+    pub(crate) cluster_open: u32,
     /// Instructions since the groups last took turns.
     pub(crate) streak: u64,
     /// Waiting loads since the groups last took turns.

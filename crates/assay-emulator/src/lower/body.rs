@@ -10,8 +10,8 @@ use assay_ptx::opcode::Base;
 use super::family::Family;
 use super::layout::{Home, parameters};
 use super::{
-    Context, arithmetic, bulk, control, convert, float, matrix, mbarrier, memory, video, warp,
-    wgmma,
+    Context, arithmetic, bulk, cluster, control, convert, float, matrix, mbarrier, memory, video,
+    warp, wgmma,
 };
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
@@ -165,6 +165,7 @@ impl<'c, 'm> Body<'c, 'm> {
             Family::Warpgroup => wgmma::lower(self, i),
             Family::Mbarrier => mbarrier::lower(self, i),
             Family::Bulk => bulk::lower(self, i),
+            Family::Cluster => cluster::lower(self, i),
             Family::Video => video::lower(self, i),
             Family::Nothing => Ok(()),
             Family::Unsupported => Err(Unsupported),
@@ -203,6 +204,10 @@ impl<'c, 'm> Body<'c, 'm> {
                 static_shared: layout.shared[self.index].static_bytes(),
                 max_threads: threads(source),
                 required_block: source.tuning.required_threads,
+                required_cluster: source.tuning.required_cluster,
+                max_cluster_rank: source.tuning.max_cluster_rank,
+                explicit_cluster: source.tuning.explicit_cluster,
+                blocks_are_clusters: source.tuning.blocks_are_clusters,
                 registers: self.most_rows,
                 local_bytes,
             },

@@ -15,6 +15,7 @@ pub(super) enum Family {
     Warpgroup,
     Mbarrier,
     Bulk,
+    Cluster,
     Video,
     /// Has no effect in the emulator.
     Nothing,
@@ -150,6 +151,8 @@ const BULK: &[Base] = &[
     Base::TensormapReplace,
     Base::FenceProxy,
 ];
+const CLUSTER: &[Base] =
+    &[Base::BarrierCluster, Base::Mapa, Base::Getctarank, Base::StAsync, Base::RedAsync];
 
 const MATRIX: &[Base] = &[Base::Ldmatrix, Base::Stmatrix, Base::Movmatrix, Base::Mma];
 
@@ -200,6 +203,7 @@ impl Family {
             (WARPGROUP, Family::Warpgroup),
             (MBARRIER, Family::Mbarrier),
             (BULK, Family::Bulk),
+            (CLUSTER, Family::Cluster),
             (VIDEO, Family::Video),
             (NOTHING, Family::Nothing),
         ];
@@ -218,14 +222,14 @@ mod tests {
         assert_eq!(Family::of(Base::Cvt), Family::Convert);
         assert_eq!(Family::of(Base::Mma), Family::Matrix);
         assert_eq!(Family::of(Base::WgmmaMmaAsync), Family::Warpgroup);
-        assert_eq!(Family::of(Base::TensormapReplace), Family::Unsupported);
+        assert_eq!(Family::of(Base::TensormapReplace), Family::Bulk);
     }
 
     #[test]
     fn no_opcode_is_in_two_families() {
         let all =
             [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, WARPGROUP, MBARRIER, BULK, VIDEO];
-        let all = [all.concat(), NOTHING.to_vec()].concat();
+        let all = [all.concat(), CLUSTER.to_vec(), NOTHING.to_vec()].concat();
         for base in Base::ALL {
             assert!(all.iter().filter(|&known| known == base).count() <= 1, "{base:?}");
         }

@@ -63,6 +63,7 @@ fn arrive(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         drops: i.opcode.base == Base::MbarrierArriveDrop,
         counted: !expects && i.operands.len() > 2,
         expects,
+        completes: !i.opcode.has(Modifier::NoComplete),
     };
     let (mbarrier, mut operands) = at(body, i, 1, 32, operation)?;
     operands.d = match &i.operands[0] {
@@ -75,8 +76,7 @@ fn arrive(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
 
 fn wait(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let parity = i.opcode.has(Modifier::Parity);
-    let yields = i.opcode.base == Base::MbarrierTryWait;
-    let operation = MbarrierOperation::Wait { parity, yields };
+    let operation = MbarrierOperation::Wait { parity };
     let (mbarrier, mut operands) = at(body, i, 1, if parity { 32 } else { 64 }, operation)?;
     (operands.p, operands.q) = body.predicates(&i.operands[0])?;
     body.effect(Effect::Mbarrier(mbarrier), operands);

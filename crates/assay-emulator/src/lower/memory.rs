@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use assay_ptx::module::{Address, AddressBase, Instruction, Operand, Symbol};
 use assay_ptx::opcode::{Base, Group, Modifier, StateSpace, Type};
+use assay_ptx::special::SpecialRegister;
 
 use super::body::{Addressed, Body, Lowered, Unsupported};
 use crate::arithmetic::bits;
@@ -54,6 +55,10 @@ pub(super) fn copy(body: &mut Body<'_, '_>, d: Slot, a: Slot, bits: u32) {
 
 fn move_predicate(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let (p, _) = body.predicates(&i.operands[0])?;
+    if let Operand::Special(SpecialRegister::IsExplicitCluster, _) = i.operands[1] {
+        body.effect(Effect::ExplicitCluster, Operands { p, ..Operands::default() });
+        return Ok(());
+    }
     let a = body.source_predicate(&i.operands[1])?;
     super::arithmetic::predicate_operation(body, p, a, a, crate::execute::frame::COMBINE_AND);
     Ok(())
@@ -142,8 +147,8 @@ pub(super) fn space(body: &Body<'_, '_>, i: &Instruction, address: &Address) -> 
     Ok(match i.opcode.space() {
         StateSpace::Generic => SpaceKind::Generic,
         StateSpace::Global => SpaceKind::Global,
-        // Without clusters a block's cluster window is its own shared memory.
-        StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster => SpaceKind::Shared,
+        StateSpace::Shared | StateSpace::SharedCta => SpaceKind::Shared,
+        StateSpace::SharedCluster => SpaceKind::Cluster,
         StateSpace::Local => SpaceKind::Local,
         StateSpace::Const => SpaceKind::Const,
         StateSpace::Param | StateSpace::ParamEntry | StateSpace::ParamFunc => {
@@ -168,7 +173,7 @@ fn polls(i: &Instruction) -> bool {
     orderings.iter().any(|&modifier| i.opcode.has(modifier))
 }
 
-fn parts_of(operand: &Operand) -> &[Operand] {
+pub(super) fn parts_of(operand: &Operand) -> &[Operand] {
     match operand {
         Operand::Vector(parts) => parts,
         other => std::slice::from_ref(other),
@@ -240,6 +245,7 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
         | Effect::CopyAsync { .. }
         | Effect::Bulk(_)
         | Effect::BulkTensor(_)
+        | Effect::StoreAsync(_)
         | Effect::Multiply(_)
         | Effect::WarpgroupMultiply(_)
         | Effect::LoadMatrix(_)
@@ -424,7 +430,8 @@ fn vector_atomic(
 fn named_space(i: &Instruction) -> Lowered<SpaceKind> {
     Ok(match i.opcode.space() {
         StateSpace::Global => SpaceKind::Global,
-        StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster => SpaceKind::Shared,
+        StateSpace::Shared | StateSpace::SharedCta => SpaceKind::Shared,
+        StateSpace::SharedCluster => SpaceKind::Cluster,
         StateSpace::Local => SpaceKind::Local,
         StateSpace::Const => SpaceKind::Const,
         StateSpace::Param | StateSpace::ParamEntry => SpaceKind::Param,

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod body;
 mod bulk;
+mod cluster;
 mod control;
 mod convert;
 mod family;
@@ -91,13 +92,7 @@ fn declaration(name: &str) -> Function {
         name: name.to_owned(),
         kernel: false,
         entry: u32::MAX,
-        resources: crate::program::Resources {
-            static_shared: 0,
-            max_threads: None,
-            required_block: None,
-            registers: 0,
-            local_bytes: 0,
-        },
+        resources: crate::program::Resources::default(),
         shared: SharedLayout::default(),
         parameters: Vec::new(),
         parameter_bytes: 0,

@@ -180,8 +180,8 @@ pub(super) fn special(register: SpecialRegister, axis: Option<Axis>) -> Lowered<
     Ok(match register {
         SpecialRegister::Tid => Special::Thread(axis),
         SpecialRegister::Ntid => Special::Threads(axis),
-        SpecialRegister::Ctaid | SpecialRegister::Clusterid => Special::Block(axis),
-        SpecialRegister::Nctaid | SpecialRegister::Nclusterid => Special::Blocks(axis),
+        SpecialRegister::Ctaid => Special::Block(axis),
+        SpecialRegister::Nctaid => Special::Blocks(axis),
         SpecialRegister::Laneid => Special::Lane,
         SpecialRegister::Warpid => Special::Warp,
         SpecialRegister::Nwarpid => Special::Warps,
@@ -202,10 +202,13 @@ pub(super) fn special(register: SpecialRegister, axis: Option<Axis>) -> Lowered<
         SpecialRegister::DynamicSmemSize => Special::DynamicShared,
         SpecialRegister::Envreg(number) => Special::Environment(number),
         // Without clusters every block is a cluster of one.
-        SpecialRegister::ClusterNctaid | SpecialRegister::ClusterNctarank => Special::One,
-        SpecialRegister::ClusterCtaid
-        | SpecialRegister::ClusterCtarank
-        | SpecialRegister::Pm(_)
+        SpecialRegister::Clusterid => Special::Cluster(axis),
+        SpecialRegister::Nclusterid => Special::Clusters(axis),
+        SpecialRegister::ClusterCtaid => Special::ClusterBlock(axis),
+        SpecialRegister::ClusterNctaid => Special::ClusterBlocks(axis),
+        SpecialRegister::ClusterCtarank => Special::ClusterRank,
+        SpecialRegister::ClusterNctarank => Special::ClusterRanks,
+        SpecialRegister::Pm(_)
         | SpecialRegister::ReservedSmemOffset(_)
         | SpecialRegister::ReservedSmemOffsetBegin
         | SpecialRegister::ReservedSmemOffsetEnd
@@ -213,6 +216,7 @@ pub(super) fn special(register: SpecialRegister, axis: Option<Axis>) -> Lowered<
         SpecialRegister::Gridid | SpecialRegister::Pm64(_) | SpecialRegister::CurrentGraphExec => {
             Special::Zero64
         }
+        // A predicate: `mov.pred` lowers it.
         SpecialRegister::IsExplicitCluster => return Err(Unsupported),
     })
 }
