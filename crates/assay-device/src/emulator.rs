@@ -10,6 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+pub use assay_emulator::TensorModel;
 use assay_emulator::{
     AllocationError, Approximation, Fault, FaultKind as Cause, LaunchConfig, MAX_BLOCK, MAX_GRID,
     MAX_THREADS_PER_BLOCK, Machine, MachineConfig, Program,
@@ -30,6 +31,8 @@ use crate::launch::{Argument, Launch, LaunchReport, Schedule};
 pub struct EmulatorOptions {
     /// The architecture whose rules apply: 80 for `sm_80`.
     pub architecture: u32,
+    /// Whose tensor cores it has; `None` for those of the architecture.
+    pub tensor_model: Option<TensorModel>,
     /// Multiprocessors: how many blocks are on the device at one time.
     pub multiprocessors: u32,
     /// Device memory, in bytes. Taken from the computer only as far as it is used.
@@ -45,6 +48,7 @@ impl Default for EmulatorOptions {
     fn default() -> Self {
         EmulatorOptions {
             architecture: 80,
+            tensor_model: None,
             multiprocessors: MachineConfig::default().multiprocessors,
             memory_bytes: 4 << 30,
             approximation: None,
@@ -90,6 +94,7 @@ impl EmulatorDevice {
     pub fn new(options: EmulatorOptions) -> Self {
         let config = MachineConfig {
             architecture: options.architecture,
+            tensor_model: options.tensor_model,
             multiprocessors: options.multiprocessors,
             memory_bytes: options.memory_bytes,
             ..MachineConfig::default()

@@ -2,11 +2,12 @@
 
 use crate::cuda::{self, CudaDevice};
 use crate::device::Device;
-use crate::emulator::{EmulatorDevice, EmulatorOptions};
+use crate::emulator::{EmulatorDevice, EmulatorOptions, TensorModel};
 use crate::error::DeviceError;
 use crate::facts::DeviceFacts;
 
-/// Opens a device by name: `emulator`, `emulator:sm_90`, `cuda` (the first GPU) or `cuda:1`.
+/// Opens a device by name: `emulator`, `emulator:sm_90`, `emulator:sm_90:exact` (with the tensor
+/// cores of a [`TensorModel`]'s name), `cuda` (the first GPU) or `cuda:1`.
 /// Emulated devices are cheap: open one for every thread.
 ///
 /// # Errors
@@ -17,9 +18,7 @@ pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
     match name.split_once(':') {
         None if name == "emulator" => Ok(Box::new(EmulatorDevice::new(EmulatorOptions::default()))),
         Some(("emulator", architecture)) => {
-            let number = architecture.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
-            let architecture = number.ok_or_else(|| unknown(name))?;
-            let options = EmulatorOptions { architecture, ..EmulatorOptions::default() };
+            let options = emulated(architecture).ok_or_else(|| unknown(name))?;
             Ok(Box::new(EmulatorDevice::new(options)))
         }
         None if name == "cuda" => Ok(Box::new(CudaDevice::open(0)?)),
@@ -29,6 +28,16 @@ pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
         }
         _ => Err(unknown(name)),
     }
+}
+
+/// `sm_90`, or `sm_90:exact` with a model of tensor cores.
+fn emulated(text: &str) -> Option<EmulatorOptions> {
+    let (architecture, model) = match text.split_once(':') {
+        Some((architecture, model)) => (architecture, Some(TensorModel::named(model)?)),
+        None => (text, None),
+    };
+    let architecture = architecture.strip_prefix("sm_")?.parse().ok()?;
+    Some(EmulatorOptions { architecture, tensor_model: model, ..EmulatorOptions::default() })
 }
 
 /// A device, or a backend without any, as [`discover`] found it.
@@ -72,6 +81,8 @@ mod tests {
         let architecture = |name| open(name).map(|device| device.facts().architecture.clone());
         assert_eq!(architecture("emulator"), Ok("sm_80".to_string()));
         assert_eq!(architecture("emulator:sm_90"), Ok("sm_90".to_string()));
+        assert_eq!(architecture("emulator:sm_90:exact"), Ok("sm_90".to_string()));
+        assert!(architecture("emulator:sm_90:exactly").is_err());
     }
 
     #[test]

@@ -278,6 +278,7 @@ fn plan(
         budget: config.instruction_budget,
         poison: config.poison,
         lanes_reversed: config.schedule == crate::schedule::Schedule::Reversed,
+        tensor_model: machine.tensor_model(),
     }
 }
 

@@ -58,6 +58,7 @@ mod program;
 mod schedule;
 mod tensor_map;
 
+pub use arithmetic::tensor::TensorModel;
 pub use fault::{Fault, FaultKind, Nearest, Space, Waiter};
 pub use machine::{
     Approximation, LaunchConfig, LaunchStatistics, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK,

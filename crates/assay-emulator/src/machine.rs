@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::arithmetic::tensor::TensorModel;
 use crate::execute::frame::{LANES, Row};
 use crate::fault::{Fault, FaultKind};
 use crate::launch;
@@ -15,6 +16,8 @@ use crate::schedule::Schedule;
 pub struct MachineConfig {
     /// Compute capability times ten: 80 is `sm_80`.
     pub architecture: u32,
+    /// Whose tensor cores it has; those of the architecture by default.
+    pub tensor_model: Option<TensorModel>,
     /// Multiprocessors; with the limits below they decide how many blocks are resident.
     pub multiprocessors: u32,
     /// Bytes of global memory.
@@ -36,6 +39,7 @@ impl Default for MachineConfig {
     fn default() -> MachineConfig {
         MachineConfig {
             architecture: 80,
+            tensor_model: None,
             multiprocessors: 8,
             memory_bytes: 8 << 30,
             threads_per_multiprocessor: 2048,
@@ -44,6 +48,13 @@ impl Default for MachineConfig {
             shared_per_multiprocessor: 164 << 10,
             shared_per_block: 163 << 10,
         }
+    }
+}
+
+impl MachineConfig {
+    /// Whose tensor cores the chip has.
+    pub fn tensor_model(&self) -> TensorModel {
+        self.tensor_model.unwrap_or_else(|| TensorModel::of(self.architecture))
     }
 }
 

@@ -25,9 +25,6 @@ fn sources() -> Vec<(String, String)> {
 /// What the emulator leaves to a GPU, by words of the opcode.
 const LEFT_OUT: &[&str] = &[
     "cp.async.bulk",
-    "mma.sp",
-    // Formats of sm_120a.
-    ".block_scale",
     "wgmma",
     "wmma",
     // Formats of sm_100 and later.
@@ -35,7 +32,7 @@ const LEFT_OUT: &[&str] = &[
 ];
 
 #[test]
-fn only_asynchronous_sparse_and_scaled_tensor_cores_and_bulk_copies_are_unsupported() {
+fn only_warp_tensor_cores_and_bulk_copies_are_unsupported() {
     let mut kernels = 0;
     let mut left_out = 0;
     for (name, source) in sources() {

@@ -310,13 +310,12 @@ fn traps_and_assertions_stop_the_kernel() {
 fn unsupported_opcodes_are_named_and_are_not_the_kernel_s_fault() {
     let source = pointer_kernel(
         "",
-        "    mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 // here
-    {%r2,%r3,%r4,%r5}, {%r6,%r7,%r8,%r9}, {%r10,%r11}, {%r2,%r3,%r4,%r5};",
+        "    multimem.ld_reduce.relaxed.gpu.global.add.u32 %r2, [%rd1]; // here",
     );
     let fault = Bench::new(4).launch(&source, &LaunchConfig::default()).unwrap_err();
     assert!(fault.is_unsupported());
     let FaultKind::Unsupported { opcode } = &fault.kind else { panic!("{fault}") };
-    assert!(opcode.starts_with("mma.sync"), "{opcode}");
+    assert!(opcode.starts_with("multimem"), "{opcode}");
     assert_eq!(fault.line, Some(line_of(&source, "// here")));
     assert!(compile(&source).unsupported("test").is_some());
 }

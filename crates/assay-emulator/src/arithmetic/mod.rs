@@ -9,4 +9,8 @@ pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod soft;
 pub(crate) mod tensor;
+mod tensor_fast;
+pub(crate) mod tensor_plain;
+pub(crate) mod tensor_scaled;
 pub(crate) mod video;
+mod wide;

@@ -1,7 +1,8 @@
 //! The instructions that do more than compute in registers, as data.
 
 use super::bulk::Bulk;
-use super::matrix::{MatrixAccess, Multiply};
+use super::matrix::MatrixAccess;
+use super::multiply::Multiply;
 use super::tensor_map::BulkTensor;
 use super::wgmma::WarpgroupMultiply;
 
@@ -320,7 +321,7 @@ pub(crate) enum Effect {
     StoreMatrix(MatrixAccess),
     /// `d` becomes the transposed `a`
     MoveMatrix,
-    /// Three lists from `c` on: A, B, C and in its second half D
+    /// Five lists from `c` on: A, B, C, D, and what is special to the variant
     Multiply(Multiply),
     /// Descriptors `a` and `b`, scale-d `r`, lists from `c` on: accumulators, then A's registers
     WarpgroupMultiply(WarpgroupMultiply),

@@ -4,6 +4,7 @@
 //! the deepest call runs first, up to where another group waits, so that lanes that parted meet
 //! again. A group that spins for long lets the others go first for a while.
 
+use crate::arithmetic::tensor::TensorModel;
 use crate::fault::{Fault, FaultKind};
 use crate::memory::Memory;
 use crate::observer::Observer;
@@ -98,6 +99,7 @@ pub(crate) struct Launch {
     pub(crate) poison: u8,
     /// Lanes act last to first.
     pub(crate) lanes_reversed: bool,
+    pub(crate) tensor_model: TensorModel,
 }
 
 /// Runs a launch.

@@ -1,13 +1,16 @@
-//! Lowers what a warp does with matrices: `ldmatrix`, `stmatrix`, `movmatrix` and dense `mma`.
+//! Lowers what a warp does with matrices: `ldmatrix`, `stmatrix`, `movmatrix` and `mma`.
 
 use assay_ptx::module::{Instruction, Operand};
-use assay_ptx::opcode::{Base, Layout, Modifier, Shape, Type};
+use assay_ptx::opcode::{Base, Group, Layout, Modifier, Shape, Type};
 
 use super::body::{Body, Lowered, Unsupported};
 use super::{float, memory};
+use crate::arithmetic::tensor_scaled::Scale;
 use crate::execute::effect::Effect;
+use crate::execute::fragment::Matrix;
 use crate::execute::frame::{Operands, Slot};
-use crate::execute::matrix::{Matrix, MatrixAccess, Multiply};
+use crate::execute::matrix::MatrixAccess;
+use crate::execute::multiply::{Multiply, Variant};
 
 pub(super) fn lower(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     match i.opcode.base {
@@ -59,38 +62,99 @@ fn access(body: &mut Body<'_, '_>, i: &Instruction, address: usize, values: usiz
     Ok(())
 }
 
-/// `mma` without sparsity and scales.
+/// `mma` of every kind.
 fn multiply(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
-    let (Some(shape), [d, a, b, c]) = (i.opcode.shape, i.opcode.types.as_slice()) else {
+    let Some(shape) = i.opcode.shape else { return Err(Unsupported) };
+    let [d, a, b, c] = *i.opcode.types.get(..4).ok_or(Unsupported)? else {
         return Err(Unsupported);
     };
-    let volta = shape.m == 8 && shape.k == 4 && *a != Type::F64;
-    let dense = i.opcode.layouts == [Layout::Row, Layout::Column] && i.operands.len() == 4;
-    if volta || !dense || shape.n != 8 {
-        return Err(Unsupported);
-    }
+    let bytes = i.opcode.has(Modifier::KindF8f6f4) || i.opcode.has(Modifier::KindMxf8f6f4);
     let multiply = Multiply {
         rows: shape.m as u8,
         depth: shape.k,
-        a: matrix(*a)?,
-        b: matrix(*b)?,
-        c: matrix(*c)?,
-        d: matrix(*d)?,
+        a: matrix(a, bytes)?,
+        b: matrix(b, bytes)?,
+        c: matrix(c, bytes)?,
+        d: matrix(d, bytes)?,
         saturates: i.opcode.has(Modifier::Satfinite),
         conjunction: i.opcode.has(Modifier::And),
         rounding: float::rounding(i),
+        variant: variant(i, shape, a)?,
     };
-    let lists =
-        [sources(body, &i.operands[1], multiply.a)?, sources(body, &i.operands[2], multiply.b)?];
-    let mut last = sources(body, &i.operands[3], multiply.c)?;
-    for (slot, part) in last[4..].iter_mut().zip(parts(&i.operands[0])) {
-        *slot = body.destination(part, multiply.d.register_bits())?;
-    }
-    let c = memory::add_list(body, lists[0]);
-    memory::add_list(body, lists[1]);
-    memory::add_list(body, last);
+    let lists = [
+        sources(body, &i.operands[1], multiply.a)?,
+        sources(body, &i.operands[2], multiply.b)?,
+        sources(body, &i.operands[3], multiply.c)?,
+        destinations(body, &i.operands[0], multiply.d)?,
+        extras(body, &i.operands[4..], multiply.variant)?,
+    ];
+    let [c, ..] = lists.map(|list| memory::add_list(body, list));
     body.effect(Effect::Multiply(multiply), Operands { c, ..Operands::default() });
     Ok(())
+}
+
+fn variant(i: &Instruction, shape: Shape, a: Type) -> Lowered<Variant> {
+    let layouts = i.opcode.layouts.as_slice();
+    if shape.m == 8 && shape.k == 4 && a == Type::F16 {
+        let [a, b] = *layouts else { return Err(Unsupported) };
+        let (a_by_columns, b_by_rows) = (a == Layout::Column, b == Layout::Row);
+        return Ok(Variant::Quad { a_by_columns, b_by_rows });
+    }
+    if layouts != [Layout::Row, Layout::Column] || shape.n != 8 {
+        return Err(Unsupported);
+    }
+    if i.opcode.has(Modifier::Sparse) || i.opcode.has(Modifier::SparseOrdered) {
+        // Fields for four rows' chunks of 16 bits take one lane of four, two or all.
+        let chunk = match a.bits() {
+            32 => 2,
+            4 => 8,
+            _ => 4,
+        };
+        let lanes = u64::from(shape.k / chunk / 4).max(1);
+        return match i.operands.get(5) {
+            Some(&Operand::Immediate(selector)) if selector < 4 / lanes => {
+                Ok(Variant::Sparse { selector: selector as u8 })
+            }
+            _ => Err(Unsupported),
+        };
+    }
+    if !i.opcode.has(Modifier::BlockScale) {
+        return Ok(Variant::Dense);
+    }
+    let scale = match i.opcode.types.get(4) {
+        Some(Type::Ue8m0) => Scale::Ue8m0,
+        Some(Type::Ue4m3) => Scale::Ue4m3,
+        _ => return Err(Unsupported),
+    };
+    let vectors = match i.opcode.modifiers.of_group(Group::ScaleVector) {
+        Some(Modifier::ScaleVec4X) => 4,
+        Some(Modifier::ScaleVec2X) => 2,
+        Some(_) => 1,
+        // What the two kinds have that may leave it out.
+        None if i.opcode.has(Modifier::KindMxf8f6f4) => 1,
+        None => 2,
+    };
+    Ok(Variant::Scaled { vectors, scale })
+}
+
+/// Metadata, or the scales of A and B, each with the byte and the lanes that have them.
+fn extras(body: &mut Body<'_, '_>, operands: &[Operand], variant: Variant) -> Lowered<[Slot; 8]> {
+    let mut list = [0; 8];
+    match (variant, operands) {
+        (Variant::Sparse { .. }, [metadata, ..]) => list[0] = body.source(metadata, 32, false)?,
+        (Variant::Scaled { .. }, [a, of_a, b, of_b]) => {
+            let selectors = [of_a, of_b].map(parts);
+            let ([byte_a, thread_a], [byte_b, thread_b]) = (selectors[0], selectors[1]) else {
+                return Err(Unsupported);
+            };
+            for (slot, operand) in list.iter_mut().zip([a, byte_a, thread_a, b, byte_b, thread_b]) {
+                *slot = body.source(operand, 32, false)?;
+            }
+        }
+        (Variant::Scaled { .. } | Variant::Sparse { .. }, _) => return Err(Unsupported),
+        _ => {}
+    }
+    Ok(list)
 }
 
 fn sources(body: &mut Body<'_, '_>, operand: &Operand, matrix: Matrix) -> Lowered<[Slot; 8]> {
@@ -102,11 +166,26 @@ fn sources(body: &mut Body<'_, '_>, operand: &Operand, matrix: Matrix) -> Lowere
     Ok(list)
 }
 
-pub(super) fn matrix(ty: Type) -> Lowered<Matrix> {
+fn destinations(body: &mut Body<'_, '_>, operand: &Operand, matrix: Matrix) -> Lowered<[Slot; 8]> {
+    let mut list = [0; 8];
+    for (slot, part) in list.iter_mut().zip(parts(operand)) {
+        *slot = body.destination(part, matrix.register_bits())?;
+    }
+    Ok(list)
+}
+
+/// What a type means in a fragment; short floats may each take a byte.
+pub(super) fn matrix(ty: Type, bytes: bool) -> Lowered<Matrix> {
     Ok(match ty {
         Type::F16 => Matrix::F16,
         Type::Bf16 => Matrix::Bf16,
         Type::Tf32 => Matrix::Tf32,
+        Type::E4m3 => Matrix::E4m3,
+        Type::E5m2 => Matrix::E5m2,
+        Type::E3m2 => Matrix::E3m2,
+        Type::E2m3 => Matrix::E2m3,
+        Type::E2m1 if bytes => Matrix::E2m1Byte,
+        Type::E2m1 => Matrix::E2m1,
         Type::F32 => Matrix::F32,
         Type::F64 => Matrix::F64,
         Type::S32 => Matrix::S32,

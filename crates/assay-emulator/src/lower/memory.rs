@@ -253,7 +253,7 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
         _ => false,
     };
     let count = match effect {
-        Effect::Multiply(_) => 3,
+        Effect::Multiply(_) => 5,
         Effect::WarpgroupMultiply(multiply) => multiply.lists(),
         _ => 1,
     };

@@ -40,9 +40,9 @@ fn multiply(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let multiply = WarpgroupMultiply {
         columns: shape.n,
         depth: shape.k,
-        a: matrix::matrix(a)?,
-        b: matrix::matrix(b)?,
-        d: matrix::matrix(d)?,
+        a: matrix::matrix(a, false)?,
+        b: matrix::matrix(b, false)?,
+        d: matrix::matrix(d, false)?,
         in_registers,
         a_negated: float && flag(4, -1)?,
         b_negated: float && flag(5, -1)?,

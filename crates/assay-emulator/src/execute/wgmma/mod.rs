@@ -13,13 +13,12 @@ use std::collections::VecDeque;
 
 use super::effect::SpaceKind;
 use super::engine::{Engine, Flow, Step, Trouble};
+use super::fragment::Matrix;
 use super::frame::{LANES, NEGATE_R, Operands, Slot};
-use super::matrix::Matrix;
 use super::warp::{Group, Wait};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
 use descriptor::{Descriptor, RUN};
-use numerics::Values;
 
 /// Warps of a warpgroup.
 const WARPS: usize = 4;
@@ -307,49 +306,58 @@ impl<O: Observer> Engine<'_, O> {
         let multiply = product.multiply;
         let a = self.left_matrix(product)?;
         let b = self.right_matrix(product)?;
-        for eight in 0..usize::from(multiply.columns) / 8 {
-            for half in 0..2 {
-                self.accumulate(product, &a, &b, eight, half);
-            }
+        let mut c = vec![0; ROWS * usize::from(multiply.columns)];
+        if product.accumulates {
+            self.read_accumulators(product, &mut c);
         }
+        numerics::multiply(multiply, self.launch.tensor_model, &a, &b, &mut c);
+        self.write_accumulators(product, &c);
         Ok(())
     }
 
-    /// Two columns of each lane's row, in the upper or lower eight rows of the warp.
-    fn accumulate(&mut self, product: &Product, a: &Values, b: &Values, eight: usize, half: usize) {
-        let multiply = product.multiply;
-        let packed = multiply.d == Matrix::F16;
-        let slot = |number: usize| product.list as usize + number / 8;
-        let registers = if packed { 1 } else { 2 };
-        let numbers = [0, 1].map(|part| registers * (2 * eight + half) + part.min(registers - 1));
-        let slots = numbers.map(|number| self.code().lists[slot(number)][number % 8]);
-        let mut words = slots.map(|slot| self.read_register(slot, false));
-        for lane in 0..LANES {
-            let row = lane / 4 + 8 * half;
-            let mut packed_word = 0;
-            for part in 0..2 {
-                let column = 8 * eight + 2 * (lane % 4) + part;
-                let old = words[part][lane];
-                let old = if packed { old >> (16 * part) & 0xffff } else { old };
-                let c = if product.accumulates { old } else { 0 };
-                let new = numerics::element(multiply, (a, row), (b, column), c);
-                if packed {
-                    packed_word |= new << (16 * part);
-                } else {
-                    words[part][lane] = new;
-                }
-            }
-            if packed {
-                words[0][lane] = packed_word;
+    /// The registers of two columns of each lane's row, in the upper or lower eight rows of the
+    /// warp: one, or one a column.
+    fn accumulator_slots(&self, product: &Product, eight: usize, half: usize) -> Vec<Slot> {
+        let registers = if product.multiply.d == Matrix::F16 { 1 } else { 2 };
+        let numbers = (0..registers).map(|part| registers * (2 * eight + half) + part);
+        let first = product.list as usize;
+        numbers.map(|number| self.code().lists[first + number / 8][number % 8]).collect()
+    }
+
+    /// What the accumulators hold, row by row.
+    fn read_accumulators(&self, product: &Product, c: &mut [u32]) {
+        let columns = usize::from(product.multiply.columns);
+        for (eight, half) in (0..columns / 8).flat_map(|eight| [(eight, 0), (eight, 1)]) {
+            let slots = self.accumulator_slots(product, eight, half);
+            let words: Vec<[u32; LANES]> = slots.iter().map(|&slot| self.lanes32(slot)).collect();
+            for lane in 0..LANES {
+                let at = (lane / 4 + 8 * half) * columns + 8 * eight + 2 * (lane % 4);
+                let pair = match words.as_slice() {
+                    [both] => [both[lane] & 0xffff, both[lane] >> 16],
+                    parts => [0, 1].map(|part| parts[part][lane]),
+                };
+                c[at..at + 2].copy_from_slice(&pair);
             }
         }
-        for (&slot, words) in slots.iter().zip(&words).take(registers) {
-            self.write_register(slot, false, words, u32::MAX);
+    }
+
+    fn write_accumulators(&mut self, product: &Product, c: &[u32]) {
+        let columns = usize::from(product.multiply.columns);
+        for (eight, half) in (0..columns / 8).flat_map(|eight| [(eight, 0), (eight, 1)]) {
+            let slots = self.accumulator_slots(product, eight, half);
+            let packed = slots.len() == 1;
+            for (part, &slot) in slots.iter().enumerate() {
+                let words = std::array::from_fn(|lane| {
+                    let at = (lane / 4 + 8 * half) * columns + 8 * eight + 2 * (lane % 4);
+                    if packed { c[at] | c[at + 1] << 16 } else { c[at + part] }
+                });
+                self.store_lanes32(slot, words);
+            }
         }
     }
 
     /// The warp's rows of A.
-    fn left_matrix(&mut self, product: &Product) -> Step<Values> {
+    fn left_matrix(&mut self, product: &Product) -> Step<Vec<u32>> {
         let multiply = product.multiply;
         let bytes = if multiply.in_registers {
             fragment_rows(&product.registers)
@@ -359,17 +367,17 @@ impl<O: Observer> Engine<'_, O> {
             let width = multiply.row_bytes(multiply.a);
             self.matrix_rows(place, multiply.a_turned, first..first + ROWS, width)?
         };
-        Ok(Values::open(&bytes, multiply.a, multiply.a_negated))
+        Ok(numerics::elements(&bytes, multiply.a, multiply.a_negated))
     }
 
     /// The columns of B.
-    fn right_matrix(&mut self, product: &Product) -> Step<Values> {
+    fn right_matrix(&mut self, product: &Product) -> Step<Vec<u32>> {
         let multiply = product.multiply;
         let place = Descriptor::open(product.descriptors[1]);
         let width = multiply.row_bytes(multiply.b);
         let columns = usize::from(multiply.columns);
         let bytes = self.matrix_rows(place, multiply.b_turned, 0..columns, width)?;
-        Ok(Values::open(&bytes, multiply.b, multiply.b_negated))
+        Ok(numerics::elements(&bytes, multiply.b, multiply.b_negated))
     }
 
     /// Rows of a matrix in shared memory, each of `width` bytes along the depth.

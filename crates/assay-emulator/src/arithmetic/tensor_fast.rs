@@ -1,0 +1,271 @@
+//! Sums of products of tensor cores, eight columns at a time.
+//!
+//! One step sums at most [`STEP`] products of two short floats with an accumulator. A term is less
+//! than 2^27 units of the last fraction bit, so sixteen fit 32 bits; f64 holds the sum of all.
+
+use super::tensor::{Elements, Format, LEAST, Output, Rule};
+use super::tensor_plain;
+
+/// Columns side by side.
+const LANES: usize = 8;
+
+/// Products that one step sums at most; longer ones are done plainly.
+const STEP: usize = 32;
+
+/// The exponent of a zero: less than any other.
+const NONE: i32 = -2000;
+
+/// Fraction bits of the accumulators as they are opened.
+const ACCUMULATOR_FRACTION: u32 = 25;
+
+/// Elements taken apart: magnitudes, signs as masks, exponents.
+#[derive(Clone, Copy)]
+struct Parts<const N: usize> {
+    magnitude: [i32; N],
+    sign: [i32; N],
+    exponent: [i32; N],
+}
+
+impl<const N: usize> Parts<N> {
+    const ZERO: Parts<N> = Parts { magnitude: [0; N], sign: [0; N], exponent: [NONE; N] };
+
+    /// Takes elements apart. Says whether an infinity or a NaN is among them.
+    #[inline(always)]
+    fn open(bits: &[u32; N], format: Format) -> (Parts<N>, bool) {
+        let layout = format.layout();
+        let bias = (1 << (layout.exponent - 1)) - 1;
+        let (top, fraction) = ((1 << layout.exponent) - 1, layout.fraction);
+        // From here on a special is an infinity or a NaN.
+        let least = match format {
+            Format::E4m3 => 0x7f,
+            Format::E3m2 | Format::E2m3 | Format::E2m1 => u32::MAX,
+            _ => top << fraction,
+        };
+        let mut parts = Parts::ZERO;
+        let mut special = false;
+        for n in 0..N {
+            let own = bits[n] >> layout.low;
+            let magnitude = own & ((1 << (layout.exponent + fraction)) - 1);
+            let field = magnitude >> fraction;
+            let hidden = u32::from(field != 0) << fraction;
+            parts.magnitude[n] = (magnitude & ((1 << fraction) - 1) | hidden) as i32;
+            parts.sign[n] = -((own >> (layout.exponent + fraction) & 1) as i32);
+            let exponent = field.max(1) as i32 - bias;
+            parts.exponent[n] = if magnitude == 0 { NONE } else { exponent };
+            special |= magnitude >= least;
+        }
+        (parts, special)
+    }
+}
+
+/// As [`multiply_add`], for hosts with AVX2.
+///
+/// # Safety
+/// The host has the features.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+pub(crate) unsafe fn multiply_add_wide(
+    rule: &Rule,
+    a: Elements<'_>,
+    b: Elements<'_>,
+    depth: usize,
+    c: &mut [u32],
+) {
+    by_format(rule, a, b, depth, c);
+}
+
+/// `c += a * b` for rules that align, as [`super::tensor::multiply_add`].
+pub(crate) fn multiply_add(
+    rule: &Rule,
+    a: Elements<'_>,
+    b: Elements<'_>,
+    depth: usize,
+    c: &mut [u32],
+) {
+    by_format(rule, a, b, depth, c);
+}
+
+#[inline(always)]
+fn by_format(rule: &Rule, a: Elements<'_>, b: Elements<'_>, depth: usize, c: &mut [u32]) {
+    let columns = b.bits.len() / depth.max(1);
+    let fits = rule.step.min(depth) <= STEP && columns.is_multiple_of(LANES);
+    if !fits || rule.fraction > ACCUMULATOR_FRACTION {
+        return tensor_plain::multiply_add(rule, a, b, depth, c);
+    }
+    for first in (0..columns).step_by(LANES) {
+        let b = Elements { bits: &b.bits[first * depth..(first + LANES) * depth], ..b };
+        for start in (0..depth).step_by(rule.step.min(depth)) {
+            let range = (start, rule.step.min(depth - start));
+            step(rule, a, b, depth, range, c.chunks_exact_mut(columns), first);
+        }
+    }
+}
+
+/// One step along the depth, of all rows and eight columns.
+#[inline(always)]
+fn step<'c>(
+    rule: &Rule,
+    a: Elements<'_>,
+    b: Elements<'_>,
+    depth: usize,
+    (start, count): (usize, usize),
+    rows: impl Iterator<Item = &'c mut [u32]>,
+    first: usize,
+) {
+    let mut columns = [Parts::<LANES>::ZERO; STEP];
+    let mut special_columns = false;
+    for (k, parts) in columns[..count].iter_mut().enumerate() {
+        let bits = std::array::from_fn(|lane| b.bits[lane * depth + start + k]);
+        let (opened, special) = Parts::open(&bits, b.format);
+        *parts = opened;
+        special_columns |= special;
+    }
+    for (row, c) in rows.enumerate() {
+        let elements = &a.bits[row * depth + start..][..count];
+        let mut bits = [0; STEP];
+        bits[..count].copy_from_slice(elements);
+        let (opened, special) = Parts::open(&bits, a.format);
+        let Some(c) = c.get_mut(first..).and_then(|c| c.first_chunk_mut::<LANES>()) else { return };
+        if special
+            || special_columns
+            || !dot(rule, (a.format, b.format), &opened, &columns, count, c)
+        {
+            for (lane, c) in c.iter_mut().enumerate() {
+                let column = &b.bits[lane * depth + start..][..count];
+                let a = Elements { bits: elements, ..a };
+                *c = tensor_plain::dot(rule, a, Elements { bits: column, ..b }, *c);
+            }
+        }
+    }
+}
+
+/// Sums of a row and eight columns. Says whether it could: not with an infinity or a NaN in `c`.
+#[inline(always)]
+fn dot(
+    rule: &Rule,
+    formats: (Format, Format),
+    a: &Parts<STEP>,
+    columns: &[Parts<LANES>; STEP],
+    count: usize,
+    c: &mut [u32; LANES],
+) -> bool {
+    let (opened, special) = open_accumulators(rule, c);
+    if special {
+        return false;
+    }
+    let mut largest = [LEAST; LANES];
+    for lane in 0..LANES {
+        largest[lane] = largest[lane].max(opened.exponent[lane]);
+    }
+    for (k, b) in columns[..count].iter().enumerate() {
+        for lane in 0..LANES {
+            largest[lane] = largest[lane].max(a.exponent[k] + b.exponent[lane]);
+        }
+    }
+    let fraction = formats.0.layout().fraction + formats.1.layout().fraction;
+    let (left, right) =
+        (rule.fraction.saturating_sub(fraction), fraction.saturating_sub(rule.fraction) as i32);
+    let mut sums = [0.0; LANES];
+    for start in (0..count).step_by(16) {
+        let mut units = [0_i32; LANES];
+        for k in start..count.min(start + 16) {
+            let (b, magnitude) = (&columns[k], a.magnitude[k] << left);
+            for lane in 0..LANES {
+                let gap = largest[lane] - (a.exponent[k] + b.exponent[lane]) + right;
+                let sign = a.sign[k] ^ b.sign[lane];
+                let cut = (magnitude * b.magnitude[lane]) as u32 >> gap.min(31);
+                units[lane] += (cut as i32 ^ sign) - sign;
+            }
+        }
+        for lane in 0..LANES {
+            sums[lane] += f64::from(units[lane]);
+        }
+    }
+    let excess = (ACCUMULATOR_FRACTION - rule.fraction) as i32;
+    for lane in 0..LANES {
+        let gap = (largest[lane] - opened.exponent[lane] + excess).min(31);
+        let cut = (opened.magnitude[lane] as u32 >> gap) as i32;
+        let sum = sums[lane] + f64::from((cut ^ opened.sign[lane]) - opened.sign[lane]);
+        let unit = (largest[lane] - rule.fraction as i32 + 1023) as u64;
+        sums[lane] = sum * f64::from_bits(unit << 52);
+    }
+    round(rule.result, &sums, c);
+    true
+}
+
+/// Accumulators with [`ACCUMULATOR_FRACTION`] fraction bits.
+#[inline(always)]
+fn open_accumulators(rule: &Rule, c: &[u32; LANES]) -> (Parts<LANES>, bool) {
+    let mut parts = Parts::ZERO;
+    let mut special = false;
+    let (exponent_bits, fraction) = if rule.result == Output::Half { (5, 10) } else { (8, 23) };
+    let top = (1_u32 << exponent_bits) - 1;
+    for lane in 0..LANES {
+        let magnitude = c[lane] & ((1 << (exponent_bits + fraction)) - 1);
+        let field = magnitude >> fraction;
+        let hidden = u32::from(field != 0) << fraction;
+        let mantissa = magnitude & ((1 << fraction) - 1) | hidden;
+        parts.magnitude[lane] = (mantissa << (ACCUMULATOR_FRACTION - fraction)) as i32;
+        parts.sign[lane] = -((c[lane] >> (exponent_bits + fraction) & 1) as i32);
+        let exponent = field.max(1) as i32 - (top >> 1) as i32;
+        parts.exponent[lane] = if magnitude == 0 { NONE } else { exponent };
+        special |= field == top;
+    }
+    (parts, special)
+}
+
+/// The least normal f32.
+const NORMAL: f64 = f32::MIN_POSITIVE as f64;
+
+#[inline(always)]
+fn round(result: Output, sums: &[f64; LANES], c: &mut [u32; LANES]) {
+    let dropped = match result {
+        Output::Half => {
+            for lane in 0..LANES {
+                c[lane] = half(sums[lane]);
+            }
+            return;
+        }
+        Output::Single => 29,
+        Output::Short => 39,
+    };
+    let mut tiny = false;
+    for lane in 0..LANES {
+        let kept = f64::from_bits(sums[lane].to_bits() >> dropped << dropped);
+        // What is cut to 24 bits fits, or is an infinity.
+        c[lane] = (kept as f32).to_bits();
+        tiny |= sums[lane].abs() < NORMAL && sums[lane] != 0.0;
+    }
+    if tiny {
+        for lane in 0..LANES {
+            if sums[lane].abs() < NORMAL {
+                c[lane] = subnormal(sums[lane], dropped - 29);
+            }
+        }
+    }
+}
+
+/// An f32 of less than the least normal one, cut, without its lowest bits.
+fn subnormal(sum: f64, without: u32) -> u32 {
+    // In units of 2^-149.
+    let units = (sum.abs() * f64::from_bits((1023 + 149) << 52)) as u32;
+    let sign = (sum.to_bits() >> 63) as u32;
+    sign << 31 | units >> without << without
+}
+
+/// The nearest f16.
+#[inline(always)]
+fn half(sum: f64) -> u32 {
+    let bits = sum.to_bits();
+    let sign = (bits >> 48) as u32 & 0x8000;
+    let magnitude = sum.abs();
+    if magnitude < 6.103_515_625e-5 {
+        // Below 2^-14 the last place is 2^-24; the sum of the two has it as its last place too.
+        let anchor = 1.5 * 268_435_456.0;
+        return sign | ((magnitude + anchor).to_bits() - anchor.to_bits()) as u32;
+    }
+    let bits = magnitude.to_bits();
+    let rounded = bits + (1 << 41) - 1 + (bits >> 42 & 1);
+    let half = (rounded >> 42).wrapping_sub((1023 - 15) << 10);
+    sign | (half as u32).min(0x7c00)
+}
