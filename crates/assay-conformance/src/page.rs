@@ -125,7 +125,8 @@ fn by_base(text: &mut String, pairs: &[(&Program, &Entry)]) {
 
 Forms that are bit-equal, within their bound, or run without a result to compare; of all these, the
 forms where some NaN has another payload or sign; then the forms that differ, that the emulator does
-not run, and that this GPU's compiler rejects (other architectures have them).
+not run, and that this GPU's compiler rejects. Other architectures have the last; the emulator runs
+most of them as the ISA says (model only, unverified).
 
 | instruction | bit-equal | bounded | run | NaN payloads | differ | not emulated | not on this GPU |
 |---|---|---|---|---|---|---|---|

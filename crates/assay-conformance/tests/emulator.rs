@@ -126,6 +126,36 @@ fn at_least_300_forms_agree_and_every_difference_has_a_reason() {
     }
 }
 
+/// Whether the emulator, too, refuses a form that this GPU's compiler rejects.
+fn refused_everywhere(name: &str) -> bool {
+    // Without `.sync` they went with sm_70.
+    let unsynchronised = name.starts_with("shfl.") || name.starts_with("vote.");
+    // Matrices of 8 bits and fewer, of sm_100 and later.
+    let narrow_matrix = name.contains("matrix.sync") && name.contains(".b8");
+    // A scale without its modifier, or the modifier without a scale.
+    let scale = name.contains(".bf16x2.") && name.contains("scaled") != name.ends_with("with 2");
+    unsynchronised || narrow_matrix || scale
+}
+
+#[test]
+fn what_this_gpus_compiler_rejects_runs_on_the_emulator_or_is_named_here() {
+    let record = record();
+    let rejected = |form: &str| record.entry(form).is_some_and(|entry| entry.rejected);
+    let all = programs().0;
+    let chosen: Vec<Program> = all.into_iter().filter(|program| rejected(&program.name)).collect();
+    let mut refused = Vec::new();
+    run(&mut *emulator(), &chosen, record.head.seed, |program, _, ran| {
+        if !matches!(ran, Ran::Results(_)) {
+            refused.push(program.name.clone());
+        }
+    })
+    .expect("the emulator runs");
+    let surprises: Vec<&String> = refused.iter().filter(|name| !refused_everywhere(name)).collect();
+    assert!(surprises.is_empty(), "{surprises:#?}");
+    let (all, refused) = (chosen.len(), refused.len());
+    assert!(all >= 500 && refused <= 100, "{refused} of {all}");
+}
+
 /// The program and the entry of a form.
 fn one(form: &str) -> (Program, Entry) {
     let program = programs().0.into_iter().find(|program| program.name == form).expect("a form");

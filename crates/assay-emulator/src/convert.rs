@@ -8,6 +8,8 @@ use crate::arithmetic::half::{HALF_NAN, bf16_to_f32, f16_to_f32, f32_to_bf16, f3
 use crate::arithmetic::soft::{self, Binary, Exact, Rounding, Value};
 use crate::execute::frame::lanes;
 
+pub(crate) mod narrow;
+
 /// One side of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scalar {
@@ -22,6 +24,10 @@ pub(crate) enum Scalar {
     Tf32,
     E4m3,
     E5m2,
+    E2m3,
+    E3m2,
+    E2m1,
+    Ue8m0,
 }
 
 /// A conversion of one value.
@@ -78,6 +84,11 @@ fn code(scalar: Scalar) -> u64 {
         Scalar::Tf32 => 5,
         Scalar::E4m3 => 6,
         Scalar::E5m2 => 7,
+        // 8, 16, 32 and 64 are widths of integers.
+        Scalar::E2m3 => 9,
+        Scalar::E3m2 => 10,
+        Scalar::E2m1 => 11,
+        Scalar::Ue8m0 => 12,
     }
 }
 
@@ -90,6 +101,10 @@ fn scalar(code: u64) -> Scalar {
         5 => Scalar::Tf32,
         6 => Scalar::E4m3,
         7 => Scalar::E5m2,
+        9 => Scalar::E2m3,
+        10 => Scalar::E3m2,
+        11 => Scalar::E2m1,
+        12 => Scalar::Ue8m0,
         bits if bits & 0x80 != 0 => Scalar::Signed(bits as u32 & 0x7f),
         bits => Scalar::Unsigned(bits as u32),
     }
@@ -114,7 +129,7 @@ pub(crate) fn convert(conversion: Conversion, bits: u64) -> u64 {
     match conversion.to {
         Scalar::Signed(width) => to_integer(conversion, value, width, true),
         Scalar::Unsigned(width) => to_integer(conversion, value, width, false),
-        Scalar::E4m3 | Scalar::E5m2 => to_eight_bits(conversion, value),
+        narrow if narrow::is_narrow(narrow) => narrow::to_narrow(conversion, value),
         _ => to_float(conversion, value, source),
     }
 }
@@ -127,8 +142,6 @@ fn open(conversion: Conversion, bits: u64) -> Value {
             integer(value < 0, value.unsigned_abs())
         }
         Scalar::Unsigned(width) => integer(false, bits & (u64::MAX >> (64 - width))),
-        Scalar::E4m3 => open_eight_bits(bits as u8, 4, 3),
-        Scalar::E5m2 => open_eight_bits(bits as u8, 5, 2),
         Scalar::F32 if conversion.ftz => {
             soft::F32.unpack(u64::from(flush(f32::from_bits(bits as u32)).to_bits()))
         }
@@ -136,35 +149,13 @@ fn open(conversion: Conversion, bits: u64) -> Value {
         Scalar::Bf16 => soft::BF16.unpack(bits & 0xffff),
         Scalar::F32 | Scalar::Tf32 => soft::F32.unpack(bits & 0xffff_ffff),
         Scalar::F64 => soft::F64.unpack(bits),
+        narrow => narrow::open_narrow(narrow, bits),
     }
 }
 
 fn integer(negative: bool, magnitude: u64) -> Value {
     let mantissa = u128::from(magnitude);
     Value::Finite(Exact { negative, mantissa, exponent: 0, sticky: false })
-}
-
-/// e4m3 (no infinity, one NaN) and e5m2 (as IEEE).
-fn open_eight_bits(bits: u8, exponent_bits: u32, fraction_bits: u32) -> Value {
-    let negative = bits & 0x80 != 0;
-    let magnitude = bits & 0x7f;
-    if exponent_bits == 4 && magnitude == 0x7f || exponent_bits == 5 && magnitude > 0x7c {
-        return Value::NaN;
-    }
-    if exponent_bits == 5 && magnitude == 0x7c {
-        return Value::Infinity(negative);
-    }
-    let fraction = magnitude & ((1 << fraction_bits) - 1);
-    let exponent = magnitude >> fraction_bits;
-    let hidden = if exponent == 0 { 0 } else { 1 << fraction_bits };
-    let bias = (1 << (exponent_bits - 1)) - 1;
-    let exponent = i32::from(exponent.max(1)) - bias - fraction_bits as i32;
-    Value::Finite(Exact {
-        negative,
-        mantissa: u128::from(fraction | hidden),
-        exponent,
-        sticky: false,
-    })
 }
 
 /// The integer nearest to a number in the rounding mode, with its sign; saturates at 2^100.
@@ -284,10 +275,9 @@ fn nan_of(conversion: Conversion, source: u64) -> u64 {
         }
         (Scalar::Bf16, Scalar::F32) => source << 16,
         (Scalar::F32, Scalar::Tf32) if conversion.rounding == Rounding::NearestAway => {
-            let cut = source & 0xffff_e000;
-            // A payload that is cut to nothing leaves an infinity, which saturates in its turn.
-            let infinite = cut & 0x7fff_ffff == 0x7f80_0000;
-            if infinite && conversion.satfinite { cut - 0x2000 } else { cut }
+            // `.satfinite` takes one unit off whatever overflows, and off NaNs too: of the least
+            // payload it leaves an infinity, of none the largest number.
+            (source & 0xffff_e000) - if conversion.satfinite { 0x2000 } else { 0 }
         }
         (_, Scalar::Tf32) => 0x7fff_e000,
         (_, Scalar::F16 | Scalar::Bf16) => u64::from(HALF_NAN),
@@ -351,45 +341,6 @@ fn finish(conversion: Conversion, format: Binary, bits: u64) -> u64 {
     }
 }
 
-/// e4m3 and e5m2 round to nearest even and saturate to the largest finite value; NaN stays NaN.
-fn to_eight_bits(conversion: Conversion, value: Value) -> u64 {
-    let e4m3 = conversion.to == Scalar::E4m3;
-    let (largest, nan) = if e4m3 { (0x7e, 0x7f) } else { (0x7b, 0x7f) };
-    let (negative, magnitude) = match value {
-        Value::NaN => return nan,
-        Value::Infinity(negative) => (negative, largest),
-        Value::Finite(exact) => {
-            let magnitude = eight_bit_magnitude(exact, if e4m3 { 3 } else { 2 });
-            (exact.negative, magnitude.min(largest))
-        }
-    };
-    if conversion.relu && negative {
-        return 0;
-    }
-    magnitude | if negative { 0x80 } else { 0 }
-}
-
-/// Rounds to so many fraction bits, with the smallest normal exponent of the format; the exponent
-/// may run past the format's largest, for the caller to saturate.
-fn eight_bit_magnitude(exact: Exact, fraction_bits: i32) -> u64 {
-    if exact.mantissa == 0 {
-        return 0;
-    }
-    let min_exponent = if fraction_bits == 3 { -6 } else { -14 };
-    let length = 128 - exact.mantissa.leading_zeros() as i32;
-    let top = (exact.exponent + length - 1).max(min_exponent);
-    if top > 16 {
-        return 0x7f;
-    }
-    let quantum = top - fraction_bits;
-    let scaled = Exact { exponent: exact.exponent - quantum, negative: false, ..exact };
-    let kept = integral(scaled, Rounding::Nearest) as u64;
-    let biased = (top - min_exponent) as u64;
-    // A subnormal's exponent field is 0, and so is the field of the smallest normal minus its
-    // hidden bit: the sum carries by itself.
-    (biased << fraction_bits) + kept
-}
-
 lanes! {
     once:
     /// Any conversion between registers of 32 bits or fewer
@@ -416,21 +367,6 @@ lanes! {
     Convert64To16([parameters] a: u64) -> u16 {
         convert(Conversion::unpack(parameters.immediate), a) as u16
     }
-    /// `cvt.*.{f16x2,bf16x2,e4m3x2,e5m2x2}.f32`: `a` to the upper part, `b` to the lower
-    ConvertPair([parameters] a: f32, b: f32) -> u32 {
-        let conversion = Conversion::unpack(parameters.immediate);
-        let [high, low] = [a, b].map(|x| convert(conversion, u64::from(x.to_bits())) as u32);
-        high << part_bits(conversion.to) | low
-    }
-    /// `cvt.*.{e4m3x2,e5m2x2}.f16x2` and back: each part converts
-    ConvertParts([parameters] a: u32) -> u32 {
-        let conversion = Conversion::unpack(parameters.immediate);
-        let (from, to) = (part_bits(conversion.from), part_bits(conversion.to));
-        let low = convert(conversion, u64::from(a) & ((1 << from) - 1)) as u32;
-        let high = convert(conversion, u64::from(a >> from) & ((1 << from) - 1)) as u32;
-        high << to | low
-    }
-
 }
 
 lanes! {
@@ -490,30 +426,4 @@ lanes! {
     U64ToU16(a: u64) -> u32 { a as u32 & 0xffff }
     /// `cvt.u64.u16`
     U16ToU64(a: u16) -> u64 { u64::from(a) }
-
-    /// `cvt.pack.sat` of two s32 to 16 bits each; flag 1: unsigned
-    Pack16([parameters] a: i32, b: i32) -> u32 {
-        let clamp = |x: i32| if parameters.flags & 1 == 0 {
-            x.clamp(-0x8000, 0x7fff) as u32 & 0xffff
-        } else {
-            x.clamp(0, 0xffff) as u32
-        };
-        clamp(a) << 16 | clamp(b)
-    }
-    /// `cvt.pack.sat.{u8,s8}.s32.b32`: two bytes above the lower half of `c`; flag 1: unsigned
-    Pack8([parameters] a: i32, b: i32, c: u32) -> u32 {
-        let clamp = |x: i32| if parameters.flags & 1 == 0 {
-            x.clamp(-0x80, 0x7f) as u32 & 0xff
-        } else {
-            x.clamp(0, 0xff) as u32
-        };
-        c << 16 | clamp(a) << 8 | clamp(b)
-    }
-}
-
-fn part_bits(scalar: Scalar) -> u32 {
-    match scalar {
-        Scalar::E4m3 | Scalar::E5m2 => 8,
-        _ => 16,
-    }
 }

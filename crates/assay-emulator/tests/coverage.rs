@@ -27,8 +27,6 @@ const LEFT_OUT: &[&str] = &[
     "cp.async.bulk",
     "wgmma",
     "wmma",
-    // Formats of sm_100 and later.
-    "cvt.rn.satfinite.e2m1x2",
 ];
 
 #[test]

@@ -211,6 +211,12 @@ pub(crate) const HALF_NAN_WINS: u16 = 8;
 pub(crate) const HALF_XORSIGN: u16 = 16;
 /// `max` rather than `min`.
 pub(crate) const HALF_MAXIMUM: u16 = 32;
+/// `.oob` in the flags.
+pub(crate) const HALF_OUT_OF_BOUNDS: u16 = 64;
+
+/// The NaN, of either sign, that a tensor copy fills what lies out of bounds with. The ISA does not
+/// give its bits; on an H200 `fma.oob` takes neither 0x7fff nor 0xffff for it.
+pub(crate) const OUT_OF_BOUNDS_NAN: u16 = 0x7ff7;
 
 lanes! {
     /// `add`
@@ -228,7 +234,11 @@ lanes! {
     /// `fma`
     FusedHalf<K: Kind>([parameters] a: K::Register, b: K::Register, c: K::Register)
         -> K::Register {
-        modified::<K>(parameters.flags, a, b, c, K::Format::fused)
+        let outside = parameters.flags & HALF_OUT_OF_BOUNDS != 0;
+        modified::<K>(parameters.flags, a, b, c, |a, b, c| {
+            let nothing = outside && [a, b].iter().any(|x| x & 0x7fff == OUT_OF_BOUNDS_NAN);
+            if nothing { 0 } else { K::Format::fused(a, b, c) }
+        })
     }
     /// `neg`
     NegateHalf<K: Kind>([parameters] a: K::Register) -> K::Register {

@@ -1,7 +1,7 @@
 //! Atomic operations (ISA 9.7.13.5 and 9.7.13.6).
 
 use super::address;
-use super::effect::{Atomic, AtomicOperation, AtomicType, SpaceKind};
+use super::effect::{Atomic, AtomicOperation, AtomicType, AtomicWide, SpaceKind};
 use super::engine::{Engine, Flow, Step};
 use super::frame::{LANES, Operands};
 use crate::arithmetic::float::{canonical, flush, maximum, minimum};
@@ -115,8 +115,8 @@ impl<O: Observer> Engine<'_, O> {
         let addresses = self.addresses(operands.a, atomic.wide_address, operands.immediate);
         let count = usize::from(atomic.count);
         let wide = atomic.ty.bytes() == 8;
-        let mut sources = [[0; LANES]; 4];
-        let mut results = [[0; LANES]; 4];
+        let mut sources = [[0; LANES]; 8];
+        let mut results = [[0; LANES]; 8];
         for (part, source) in sources.iter_mut().enumerate().take(count) {
             let slot =
                 if count == 1 { operands.b } else { self.code().lists[operands.c as usize][part] };
@@ -147,8 +147,8 @@ impl<O: Observer> Engine<'_, O> {
         }
         if atomic.returns {
             for (part, result) in results.iter().enumerate().take(count) {
-                let list = operands.c as usize;
-                let slot = if count == 1 { operands.d } else { self.code().lists[list][4 + part] };
+                let list = operands.c as usize + 1;
+                let slot = if count == 1 { operands.d } else { self.code().lists[list][part] };
                 self.write_register(slot, wide, result, mask);
             }
         }
@@ -173,5 +173,45 @@ impl<O: Observer> Engine<'_, O> {
         let new = combined(atomic, old, b, c, global);
         bytes.copy_from_slice(&new.to_le_bytes()[..size as usize]);
         Ok(old)
+    }
+
+    /// `atom.exch.b128` and `atom.cas.b128`.
+    pub(crate) fn atomic_wide(
+        &mut self,
+        atomic: AtomicWide,
+        operands: &Operands,
+        mask: u32,
+    ) -> Step {
+        let addresses = self.addresses(operands.a, atomic.wide_address, operands.immediate);
+        let list = self.code().lists[operands.c as usize];
+        let [b, swap] = [2, 4].map(|at| [list[at], list[at + 1]]).map(|halves| {
+            let [low, high] = halves.map(|slot| self.read_register(slot, true));
+            std::array::from_fn(|lane| u128::from(low[lane]) | u128::from(high[lane]) << 64)
+        });
+        let b: [u128; LANES] = b;
+        if atomic.compares {
+            self.poll(1);
+        }
+        self.observe(atomic.space, &addresses, 16, true, mask);
+        let mut old = [[0; LANES]; 2];
+        for position in 0..LANES {
+            let lane = if self.launch.lanes_reversed { LANES - 1 - position } else { position };
+            if mask >> lane & 1 == 0 {
+                continue;
+            }
+            let bytes = self.lane_bytes_mut(atomic.space, lane, addresses[lane], 16)?;
+            let before = bytes.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
+            let after = match (atomic.compares, before == b[lane]) {
+                (false, _) => b[lane],
+                (true, true) => swap[lane],
+                (true, false) => before,
+            };
+            bytes.copy_from_slice(&after.to_le_bytes());
+            [old[0][lane], old[1][lane]] = [before as u64, (before >> 64) as u64];
+        }
+        for (slot, lanes) in list.iter().zip(&old) {
+            self.write_register(*slot, true, lanes, mask);
+        }
+        Ok(Flow::Next)
     }
 }

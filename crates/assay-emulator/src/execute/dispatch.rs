@@ -15,6 +15,7 @@ impl<O: Observer> Engine<'_, O> {
             Effect::Load(access) => self.load(access, operands, mask),
             Effect::Store(access) => self.store(access, operands, mask),
             Effect::Atomic(atomic) => self.atomic(atomic, operands, mask),
+            Effect::AtomicWide(atomic) => self.atomic_wide(atomic, operands, mask),
             Effect::Special(special) => self.special(special, operands, mask),
             Effect::FrameAddress { wide } => self.frame_address(wide, operands, mask),
             Effect::ToGeneric(space) => self.move_window(space, operands, mask, false),

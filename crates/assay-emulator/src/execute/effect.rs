@@ -85,6 +85,14 @@ pub(crate) struct Atomic {
     pub(crate) count: u8,
 }
 
+/// An exchange (`compares`: where the old value is as expected) of 128 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AtomicWide {
+    pub(crate) space: SpaceKind,
+    pub(crate) compares: bool,
+    pub(crate) wide_address: bool,
+}
+
 /// Which lane `shfl` reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shuffle {
@@ -237,6 +245,8 @@ pub(crate) enum Effect {
     Store(Access),
     /// `d` from `[a + immediate]`, operands `b`, `c`
     Atomic(Atomic),
+    /// At `[a + immediate]`; the list `c` has the halves of the result and of two operands
+    AtomicWide(AtomicWide),
     /// Reads a special register into `d`
     Special(Special),
     /// `d` becomes the address in local memory of the frame variable at `immediate`;

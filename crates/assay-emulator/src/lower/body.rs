@@ -11,7 +11,7 @@ use super::family::Family;
 use super::layout::{Home, parameters};
 use super::{
     Context, arithmetic, bulk, cluster, control, convert, float, matrix, mbarrier, memory, video,
-    warp, wgmma,
+    warp, wgmma, wide,
 };
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
@@ -151,8 +151,8 @@ impl<'c, 'm> Body<'c, 'm> {
     }
 
     fn instruction(&mut self, number: usize, i: &'m Instruction) -> Lowered {
-        if i.opcode.types.iter().any(|ty| ty.bits() == 128) {
-            return Err(Unsupported);
+        if wide::is_wide(i) {
+            return wide::lower(self, i);
         }
         match Family::of(i.opcode.base) {
             Family::Arithmetic => arithmetic::lower(self, i),

@@ -1,10 +1,11 @@
 //! Lowers `cvt` and `cvt.pack`.
 
-use assay_ptx::module::Instruction;
+use assay_ptx::module::{Instruction, Operand};
 use assay_ptx::opcode::{Base, Group, Modifier, Type};
 
 use super::body::{Body, Lowered, Unsupported};
 use super::float::rounding;
+use crate::convert::narrow::{self, part_bits, random};
 use crate::convert::{self as cvt, Conversion, Scalar};
 use crate::execute::frame::{Compute, Operands};
 
@@ -15,9 +16,6 @@ pub(super) fn lower(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let &[to, from] = &i.opcode.types[..] else {
         return Err(Unsupported);
     };
-    if matches!(i.opcode.modifiers.of_group(Group::Rounding), Some(Modifier::Rs)) {
-        return Err(Unsupported);
-    }
     let conversion = Conversion {
         from: scalar(from)?,
         to: scalar(to)?,
@@ -28,6 +26,9 @@ pub(super) fn lower(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         satfinite: i.opcode.has(Modifier::Satfinite),
         relu: i.opcode.has(Modifier::Relu),
     };
+    if i.opcode.has(Modifier::Rs) {
+        return stochastic(body, i, conversion, to);
+    }
     if parts(to) == 2 {
         return pair(body, i, conversion, from, to);
     }
@@ -43,8 +44,12 @@ fn scalar(ty: Type) -> Lowered<Scalar> {
         Type::F32 => Scalar::F32,
         Type::F64 => Scalar::F64,
         Type::Tf32 => Scalar::Tf32,
-        Type::E4m3x2 => Scalar::E4m3,
-        Type::E5m2x2 => Scalar::E5m2,
+        Type::E4m3x2 | Type::E4m3x4 => Scalar::E4m3,
+        Type::E5m2x2 | Type::E5m2x4 => Scalar::E5m2,
+        Type::E2m3x2 | Type::E2m3x4 => Scalar::E2m3,
+        Type::E3m2x2 | Type::E3m2x4 => Scalar::E3m2,
+        Type::E2m1x2 | Type::E2m1x4 => Scalar::E2m1,
+        Type::Ue8m0x2 => Scalar::Ue8m0,
         _ => return Err(Unsupported),
     })
 }
@@ -52,6 +57,8 @@ fn scalar(ty: Type) -> Lowered<Scalar> {
 fn parts(ty: Type) -> u32 {
     match ty {
         Type::F16x2 | Type::Bf16x2 | Type::E4m3x2 | Type::E5m2x2 => 2,
+        Type::E2m3x2 | Type::E3m2x2 | Type::E2m1x2 | Type::Ue8m0x2 => 2,
+        Type::E4m3x4 | Type::E5m2x4 | Type::E2m3x4 | Type::E3m2x4 | Type::E2m1x4 => 4,
         _ => 1,
     }
 }
@@ -88,7 +95,7 @@ fn pair(
         let function = match to {
             Type::Bf16x2 if fast => body.pick::<cvt::PackBf16x2>(),
             Type::F16x2 if fast => body.pick::<cvt::PackF16x2>(),
-            _ => body.pick::<cvt::ConvertPair>(),
+            _ => body.pick::<narrow::ConvertPair>(),
         };
         body.run(
             function,
@@ -100,8 +107,52 @@ fn pair(
         return Err(Unsupported);
     }
     let a = body.source(&i.operands[1], from.bits(), true)?;
-    let function = body.pick::<cvt::ConvertParts>();
-    body.run(function, Operands { d, a, immediate: conversion.pack(), ..Operands::default() });
+    let mut operands = Operands { d, a, immediate: conversion.pack(), ..Operands::default() };
+    let scaled = i.opcode.has(Modifier::Scaled);
+    let function = match i.operands.get(2) {
+        Some(scale) if scaled => {
+            operands.b = body.source(scale, 16, false)?;
+            body.pick::<narrow::ConvertScaled>()
+        }
+        None if !scaled => body.pick::<narrow::ConvertParts>(),
+        _ => return Err(Unsupported),
+    };
+    body.run(function, operands);
+    Ok(())
+}
+
+/// `cvt.rs`: two or four f32 and an operand of random bits.
+fn stochastic(
+    body: &mut Body<'_, '_>,
+    i: &Instruction,
+    conversion: Conversion,
+    to: Type,
+) -> Lowered {
+    let d = body.destination(&i.operands[0], to.bits())?;
+    let c = body.source(i.operands.last().ok_or(Unsupported)?, 32, false)?;
+    let function = body.pick::<narrow::ConvertStochastic>();
+    let immediate = conversion.pack();
+    let run = |body: &mut Body<'_, '_>, d: u32, a: &Operand, b: &Operand, flags: u16| {
+        let (a, b) = (body.source(a, 32, true)?, body.source(b, 32, true)?);
+        body.run(function, Operands { d, a, b, c, flags, immediate, ..Operands::default() });
+        Ok(())
+    };
+    let [first, second] = match conversion.to {
+        Scalar::F16 => return run(body, d, &i.operands[1], &i.operands[2], random::HALVES_OF_13),
+        Scalar::Bf16 => return run(body, d, &i.operands[1], &i.operands[2], random::HALVES_OF_16),
+        Scalar::E2m1 => [random::UPPER_BYTES, random::LOWER_BYTES],
+        _ => [random::UPPER, random::LOWER],
+    };
+    let Operand::Vector(values) = &i.operands[1] else { return Err(Unsupported) };
+    let [a, b, e, f] = &values[..] else { return Err(Unsupported) };
+    let (upper, lower, shifted) = (body.temporary(32), body.temporary(32), body.temporary(32));
+    run(body, upper, a, b, first)?;
+    run(body, lower, e, f, second)?;
+    let shift = body.constant_bits(u64::from(2 * part_bits(conversion.to)), 32);
+    let left = body.pick::<crate::arithmetic::integer::ShiftLeft<u32>>();
+    body.run(left, Operands { d: shifted, a: upper, b: shift, ..Operands::default() });
+    let or = body.pick::<crate::arithmetic::bits::Or<u32>>();
+    body.run(or, Operands { d, a: shifted, b: lower, ..Operands::default() });
     Ok(())
 }
 
@@ -112,7 +163,7 @@ fn one(
     from: Type,
     to: Type,
 ) -> Lowered {
-    let assay_ptx::module::Operand::Register(id) = i.operands[0] else {
+    let Operand::Register(id) = i.operands[0] else {
         return Err(Unsupported);
     };
     let register_bits = body.register_bits(id);
@@ -195,13 +246,16 @@ fn fast(
 
 fn pack(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let to = i.opcode.ty().ok_or(Unsupported)?;
-    let flags = u16::from(!to.is_signed());
-    let function = match to.bits() {
-        16 => body.pick::<cvt::Pack16>(),
-        8 => body.pick::<cvt::Pack8>(),
-        _ => return Err(Unsupported),
-    };
+    let signed = matches!(to, Type::S16 | Type::S8 | Type::S4 | Type::S2);
     let types = [Type::B32; 4];
-    let count = if to.bits() == 8 { 4 } else { 3 };
-    body.flagged(i, Some(function), &types[..count], flags)
+    let count = if to.bits() == 16 { 3 } else { 4 };
+    let mut operands = body.operands(i, &types[..count])?;
+    if i.operands.len() == 3 {
+        operands.c = body.constant_bits(0, 32);
+    }
+    operands.flags = u16::from(!signed);
+    operands.immediate = u64::from(to.bits());
+    let function = body.pick::<narrow::PackNarrow>();
+    body.run(function, operands);
+    Ok(())
 }

@@ -64,6 +64,9 @@ fn slow_flags(i: &Instruction) -> u16 {
 fn single(body: &mut Body<'_, '_>, number: usize, i: &Instruction) -> Lowered {
     let ftz = i.opcode.has(Modifier::Ftz);
     let slow = rounding(i) != Rounding::Nearest || i.opcode.has(Modifier::Sat);
+    if let Some(narrow @ (Type::F16 | Type::Bf16)) = i.opcode.types.get(1) {
+        return half::mixed(body, i, *narrow, slow_flags(i));
+    }
     if matches!(i.opcode.base, Base::Add | Base::Sub) && !slow && body.contracted(number, i)? {
         return Ok(());
     }

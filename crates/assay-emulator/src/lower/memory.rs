@@ -66,8 +66,18 @@ fn move_predicate(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
 
 /// `mov.b32 {%rs1, %rs2}, %r1` and its relatives.
 fn unpack(body: &mut Body<'_, '_>, parts: &[Operand], source: &Operand, bits: u32) -> Lowered {
-    let part_bits = bits / parts.len().max(1) as u32;
     let whole = body.source(source, bits, false)?;
+    unpack_register(body, parts, whole, bits)
+}
+
+/// Takes the parts of a register of `bits` bits apart, the first from the lowest bits.
+pub(super) fn unpack_register(
+    body: &mut Body<'_, '_>,
+    parts: &[Operand],
+    whole: Slot,
+    bits: u32,
+) -> Lowered {
+    let part_bits = bits / parts.len().max(1) as u32;
     // The source may be one of the destinations.
     let saved = body.temporary(bits);
     copy(body, saved, whole, bits);
@@ -90,6 +100,7 @@ fn unpack(body: &mut Body<'_, '_>, parts: &[Operand], source: &Operand, bits: u3
             body.run(right, Operands { d: shifted, a: saved, b: shift, ..Operands::default() });
         }
         let cut = match (bits, part_bits) {
+            (64, 64) => body.pick::<bits::Move<u64>>(),
             (64, 32) => body.pick::<cvt::U64ToU32>(),
             (64, 16) => body.pick::<cvt::U64ToU16>(),
             (32, 16) => super::arithmetic::truncation(body),
@@ -111,6 +122,11 @@ pub(super) fn pack(
 ) -> Lowered {
     let wide = bits == 64;
     let mut whole = None;
+    if let [part] = parts {
+        let a = body.source(part, part_bits, false)?;
+        copy(body, to, a, bits);
+        return Ok(());
+    }
     for (number, part) in parts.iter().enumerate() {
         let a = body.source(part, part_bits, false)?;
         let extended = if wide {
@@ -163,11 +179,11 @@ pub(super) fn space(body: &Body<'_, '_>, i: &Instruction, address: &Address) -> 
     })
 }
 
-fn framed(kind: SpaceKind, at: Addressed) -> SpaceKind {
+pub(super) fn framed(kind: SpaceKind, at: Addressed) -> SpaceKind {
     if at.frame { SpaceKind::Frame } else { kind }
 }
 
-fn polls(i: &Instruction) -> bool {
+pub(super) fn polls(i: &Instruction) -> bool {
     let orderings =
         [Modifier::Volatile, Modifier::Acquire, Modifier::Relaxed, Modifier::Mmio, Modifier::Cv];
     orderings.iter().any(|&modifier| i.opcode.has(modifier))
@@ -241,7 +257,8 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
     let listed = match effect {
         Effect::Load(access) | Effect::Store(access) => access.count > 1,
         Effect::Atomic(atomic) => atomic.count > 1,
-        Effect::Shuffle(_)
+        Effect::AtomicWide(_)
+        | Effect::Shuffle(_)
         | Effect::CopyAsync { .. }
         | Effect::Bulk(_)
         | Effect::BulkTensor(_)
@@ -255,6 +272,7 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
     let count = match effect {
         Effect::Multiply(_) => 5,
         Effect::WarpgroupMultiply(multiply) => multiply.lists(),
+        Effect::Atomic(_) => 2,
         _ => 1,
     };
     let first = operands.c as usize;
@@ -400,8 +418,7 @@ fn atomic(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     Ok(())
 }
 
-/// `red.global.add.v4.f32` and its relatives: sources in the first half of the list, destinations
-/// in the second.
+/// `red.global.add.v4.f32` and its relatives: sources in one list, destinations in the next.
 fn vector_atomic(
     body: &mut Body<'_, '_>,
     i: &Instruction,
@@ -410,19 +427,20 @@ fn vector_atomic(
     sources: &[Operand],
     ty: Type,
 ) -> Lowered {
-    if sources.len() > 4 {
+    let (mut from, mut to) = ([0; 8], [0; 8]);
+    if sources.len() > from.len() {
         return Err(Unsupported);
     }
-    let mut list = [0; 8];
-    for (slot, part) in list.iter_mut().zip(sources) {
+    for (slot, part) in from.iter_mut().zip(sources) {
         *slot = body.source(part, ty.bits(), ty.is_float())?;
     }
     if atomic.returns {
-        for (slot, part) in list[4..].iter_mut().zip(parts_of(&i.operands[0])) {
+        for (slot, part) in to.iter_mut().zip(parts_of(&i.operands[0])) {
             *slot = body.destination(part, ty.bits())?;
         }
     }
-    operands.c = add_list(body, list);
+    operands.c = add_list(body, from);
+    add_list(body, to);
     body.effect(Effect::Atomic(atomic), operands);
     Ok(())
 }

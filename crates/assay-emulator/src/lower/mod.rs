@@ -16,6 +16,7 @@ mod memory;
 mod video;
 mod warp;
 mod wgmma;
+mod wide;
 
 pub(crate) use layout::{SharedLayout, variables};
 
