@@ -32,6 +32,9 @@ pub struct MachineConfig {
     pub shared_per_multiprocessor: u32,
     /// Bytes of shared memory that a block may have, opted in.
     pub shared_per_block: u32,
+    /// Threads of the host that one launch may use: 0 for as many as there are cores. More than
+    /// one run the blocks of kernels that do not communicate; the results are the same.
+    pub workers: u32,
 }
 
 impl Default for MachineConfig {
@@ -47,6 +50,7 @@ impl Default for MachineConfig {
             registers_per_multiprocessor: 65_536,
             shared_per_multiprocessor: 164 << 10,
             shared_per_block: 163 << 10,
+            workers: 0,
         }
     }
 }
