@@ -42,6 +42,9 @@ pub struct EmulatorOptions {
     pub approximation: Option<u64>,
     /// Which bare multiply and add pairs are fused, as a compiler may: a seed, or `None` for none.
     pub contraction: Option<u64>,
+    /// Threads that one launch may use; 0 for as many as there are cores. One by default, because
+    /// whoever has many cases runs them side by side, each on a device of its own.
+    pub workers: u32,
 }
 
 impl Default for EmulatorOptions {
@@ -53,6 +56,7 @@ impl Default for EmulatorOptions {
             memory_bytes: 4 << 30,
             approximation: None,
             contraction: None,
+            workers: 1,
         }
     }
 }
@@ -97,6 +101,7 @@ impl EmulatorDevice {
             tensor_model: options.tensor_model,
             multiprocessors: options.multiprocessors,
             memory_bytes: options.memory_bytes,
+            workers: options.workers,
             ..MachineConfig::default()
         };
         EmulatorDevice {

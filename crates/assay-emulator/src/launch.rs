@@ -1,6 +1,7 @@
 //! Checks a launch, makes blocks resident, and runs them until the grid is done.
 
 mod cluster;
+mod spread;
 mod waiters;
 
 use waiters::Stalls;
@@ -19,7 +20,7 @@ use crate::machine::{
 use crate::memory::AllocationError;
 use crate::observer::Observer;
 use crate::program::{Constant, Function, Program};
-use crate::schedule::Chooser;
+use crate::schedule::{Chooser, Schedule};
 
 /// The most local memory that a thread may have, in bytes.
 const LARGEST_LOCAL: u32 = 512 << 10;
@@ -230,8 +231,10 @@ pub(crate) fn run<O: Observer>(
     let chooser = Chooser::new(config.schedule);
     let engine =
         Engine::new(&mut machine.memory, &program.inner, launch, rows, observer, chooser, seed);
-    let (resident, stalls) = (Vec::new(), Stalls::default());
-    let mut grid = Grid { engine, window, next: 0, started: 0, resident, turns: 0, stalls };
+    let mut grid = Grid::new(engine, window);
+    if function.independent && config.schedule == Schedule::InOrder && config.cluster == [1; 3] {
+        grid.workers = spread::workers(machine.config.workers);
+    }
     let result = grid.run();
     let engine = grid.engine;
     let statistics = LaunchStatistics {
@@ -277,7 +280,7 @@ fn plan(
         workspace,
         budget: config.instruction_budget,
         poison: config.poison,
-        lanes_reversed: config.schedule == crate::schedule::Schedule::Reversed,
+        lanes_reversed: config.schedule == Schedule::Reversed,
         tensor_model: machine.tensor_model(),
     }
 }
@@ -294,9 +297,25 @@ struct Grid<'m, O> {
     /// Turns of blocks so far.
     turns: u64,
     stalls: Stalls,
+    /// Threads that may run blocks at once; 1 where the order of the blocks could be seen.
+    workers: usize,
 }
 
-impl<O: Observer> Grid<'_, O> {
+impl<'m, O: Observer> Grid<'m, O> {
+    /// No blocks yet, and none on other threads.
+    fn new(engine: Engine<'m, O>, window: u64) -> Grid<'m, O> {
+        Grid {
+            engine,
+            window,
+            next: 0,
+            started: 0,
+            resident: Vec::new(),
+            turns: 0,
+            stalls: Stalls::default(),
+            workers: 1,
+        }
+    }
+
     fn total(&self) -> u64 {
         self.engine.launch.grid.iter().map(|&axis| u64::from(axis)).product()
     }
@@ -323,6 +342,9 @@ impl<O: Observer> Grid<'_, O> {
             self.turns += 1;
             if block.is_finished() {
                 spare.push(block);
+                if self.workers > 1 && self.resident.is_empty() {
+                    self.spread();
+                }
             } else if self.engine.chooser.is_reversed() {
                 // Behind those that have not had their turn.
                 self.resident.insert(0, block);

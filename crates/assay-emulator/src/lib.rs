@@ -1,7 +1,7 @@
 //! Runs decoded PTX on the CPU.
 //!
 //! A [`Program`] is a lowered module; a [`Machine`] has memory and launches kernels of programs. A
-//! launch runs on one thread and is a function of its inputs: the same memory, parameters and seeds
+//! launch is a function of its inputs, whatever the threads: the same memory, parameters and seeds
 //! give the same bytes and the same faults.
 //!
 //! ```
@@ -54,6 +54,7 @@ mod lower;
 mod machine;
 mod memory;
 mod observer;
+mod overlay;
 mod program;
 mod schedule;
 mod tensor_map;

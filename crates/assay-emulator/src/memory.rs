@@ -5,7 +5,10 @@
 //! another allocation is alive, so that a stale pointer faults and the fault can name what was
 //! freed.
 
+use std::sync::Arc;
+
 use crate::fault::Nearest;
+use crate::overlay::Overlay;
 
 /// The first device address that [`Memory`] hands out.
 pub const BASE_ADDRESS: u64 = 0x7f00_0000_0000;
@@ -64,17 +67,53 @@ pub enum AllocationError {
 pub(crate) struct Allocation {
     /// The first device address.
     pub(crate) start: u64,
-    /// The contents.
-    pub(crate) bytes: Box<[u8]>,
+    length: u64,
+    contents: Contents,
     /// Whether kernels may write to it.
     pub(crate) writable: bool,
     /// Whether a kernel's `malloc` made it.
     heap: bool,
+    /// What was done to it; see [`READ`] and [`WRITTEN`].
+    noted: u8,
 }
+
+/// What an allocation holds.
+#[derive(Debug)]
+enum Contents {
+    Own(Box<[u8]>),
+    /// Seen by several workers of a launch, each with its own writes.
+    Shared(Arc<Box<[u8]>>, Option<Overlay>),
+}
+
+/// An allocation of a worker's view was read.
+pub(crate) const READ: u8 = 1;
+/// An allocation of a worker's view was written.
+pub(crate) const WRITTEN: u8 = 2;
 
 impl Allocation {
     fn end(&self) -> u64 {
-        self.start + self.bytes.len() as u64
+        self.start + self.length
+    }
+
+    /// Bytes to read, as they were when the launch began.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, offset: usize, length: usize) -> Option<&[u8]> {
+        let bytes = match &self.contents {
+            Contents::Own(bytes) => bytes,
+            Contents::Shared(bytes, _) => &**bytes,
+        };
+        bytes.get(offset..offset.checked_add(length)?)
+    }
+
+    /// Bytes that are about to be written, all of them.
+    #[inline(always)]
+    pub(crate) fn bytes_mut(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
+        match &mut self.contents {
+            Contents::Own(bytes) => bytes.get_mut(offset..offset.checked_add(length)?),
+            Contents::Shared(bytes, overlay) => {
+                overlay.get_or_insert_with(|| Overlay::new(bytes.len())).write(offset, length)
+            }
+        }
     }
 }
 
@@ -93,12 +132,24 @@ pub(crate) struct Memory {
     next: u64,
     used: u64,
     limit: u64,
+    /// Whether this is a worker's view of another memory.
+    view: bool,
+    /// Whether a view's worker has read and written the same allocation.
+    torn: bool,
 }
 
 impl Memory {
     /// Memory of `limit` bytes, none of it allocated.
     pub(crate) fn new(limit: u64) -> Memory {
-        Memory { allocations: Vec::new(), freed: Vec::new(), next: BASE_ADDRESS, used: 0, limit }
+        Memory {
+            allocations: Vec::new(),
+            freed: Vec::new(),
+            next: BASE_ADDRESS,
+            used: 0,
+            limit,
+            view: false,
+            torn: false,
+        }
     }
 
     /// Bytes still to be had.
@@ -137,7 +188,14 @@ impl Memory {
         let Some(contents) = zeroed(bytes) else {
             return Err(full);
         };
-        self.allocations.push(Allocation { start, bytes: contents, writable: true, heap: false });
+        self.allocations.push(Allocation {
+            start,
+            length: bytes,
+            contents: Contents::Own(contents),
+            writable: true,
+            heap: false,
+            noted: READ | WRITTEN,
+        });
         self.next = start + bytes.max(1);
         self.used += bytes;
         Ok(start)
@@ -148,18 +206,18 @@ impl Memory {
         let found = self.allocations.binary_search_by_key(&address, |entry| entry.start);
         let index = found.map_err(|_| AllocationError::UnknownAddress { address })?;
         let gone = self.allocations.remove(index);
-        self.used -= gone.bytes.len() as u64;
+        self.used -= gone.length;
         if self.freed.len() == REMEMBERED_FREED {
             self.freed.remove(0);
         }
-        self.freed.push((gone.start, gone.bytes.len() as u64));
+        self.freed.push((gone.start, gone.length));
         Ok(())
     }
 
     /// A kernel's `malloc`: the address, or 0 when the heap is full.
     pub(crate) fn allocate_heap(&mut self, bytes: u64) -> u64 {
         let heap = self.allocations.iter().filter(|entry| entry.heap);
-        let used: u64 = heap.map(|entry| entry.bytes.len() as u64).sum();
+        let used: u64 = heap.map(|entry| entry.length).sum();
         if bytes > HEAP_BYTES - used.min(HEAP_BYTES) {
             return 0;
         }
@@ -188,14 +246,21 @@ impl Memory {
         inside.then(|| Place { allocation, offset: (address - entry.start) as usize })
     }
 
-    /// Whether a range lies in allocation `index`, if there is one.
+    /// Whether a range lies in allocation `index`, if there is one, and `use_` was noted there.
     #[inline(always)]
-    pub(crate) fn holds(&self, index: usize, address: u64, length: u64) -> bool {
+    pub(crate) fn holds(&self, index: usize, address: u64, length: u64, use_: u8) -> bool {
         self.allocations.get(index).is_some_and(|entry| {
             let offset = address.wrapping_sub(entry.start);
-            let bytes = entry.bytes.len() as u64;
-            offset <= bytes && length <= bytes - offset
+            let bytes = entry.length;
+            offset <= bytes && length <= bytes - offset && entry.noted & use_ != 0
         })
+    }
+
+    /// Notes what is done to an allocation.
+    pub(crate) fn note(&mut self, index: usize, use_: u8) {
+        let entry = &mut self.allocations[index];
+        entry.noted |= use_;
+        self.torn |= entry.noted == READ | WRITTEN;
     }
 
     /// The allocation of a [`Place`].
@@ -219,8 +284,9 @@ impl Memory {
     pub(crate) fn host_bytes(&self, address: u64, bytes: u64) -> Result<&[u8], AllocationError> {
         let error = AllocationError::OutOfRange { address, bytes };
         let place = self.find(address, bytes).ok_or(error)?;
+        let error = AllocationError::OutOfRange { address, bytes };
         let entry = &self.allocations[place.allocation];
-        Ok(&entry.bytes[place.offset..place.offset + bytes as usize])
+        entry.bytes(place.offset, bytes as usize).ok_or(error)
     }
 
     /// Bytes for the host to write.
@@ -231,13 +297,14 @@ impl Memory {
     ) -> Result<&mut [u8], AllocationError> {
         let error = AllocationError::OutOfRange { address, bytes };
         let place = self.find(address, bytes).ok_or(error)?;
+        let error = AllocationError::OutOfRange { address, bytes };
         let entry = &mut self.allocations[place.allocation];
-        Ok(&mut entry.bytes[place.offset..place.offset + bytes as usize])
+        entry.bytes_mut(place.offset, bytes as usize).ok_or(error)
     }
 
     /// The allocation nearest to `address`, alive or freed, for messages.
     pub(crate) fn nearest(&self, address: u64) -> Option<Nearest> {
-        let alive = self.allocations.iter().map(|a| (a.start, a.bytes.len() as u64, false));
+        let alive = self.allocations.iter().map(|a| (a.start, a.length, false));
         let freed = self.freed.iter().map(|&(start, bytes)| (start, bytes, true));
         let distance = |start: u64, bytes: u64| {
             if address < start { start - address } else { (address - start).saturating_sub(bytes) }
@@ -249,6 +316,92 @@ impl Memory {
         let (start, bytes, freed) = closest;
         Some(Nearest { start, bytes, offset: address.wrapping_sub(start) as i64, freed })
     }
+}
+
+/// Views of one memory for the workers of a launch, and what becomes of their writes.
+impl Memory {
+    /// `count` views of this memory, which must be left alone until [`Memory::reclaim`].
+    pub(crate) fn views(&mut self, count: usize) -> Vec<Memory> {
+        let empty = || Memory { view: true, ..Memory::new(self.limit) };
+        let mut views: Vec<Memory> = (0..count).map(|_| empty()).collect();
+        for entry in &mut self.allocations {
+            let old = std::mem::replace(&mut entry.contents, Contents::Own(Box::default()));
+            let bytes = match old {
+                Contents::Own(bytes) => Arc::new(bytes),
+                Contents::Shared(bytes, _) => bytes,
+            };
+            for view in &mut views {
+                view.allocations.push(Allocation {
+                    contents: Contents::Shared(Arc::clone(&bytes), None),
+                    noted: 0,
+                    ..*entry
+                });
+            }
+            entry.contents = Contents::Shared(bytes, None);
+        }
+        views
+    }
+
+    /// Takes the memory back from its views. When `keep` is set and no byte was written by two of
+    /// them, and nothing that one of them wrote to was read by any, their writes are made.
+    /// Whether they were.
+    pub(crate) fn reclaim(&mut self, views: Vec<Memory>, keep: bool) -> bool {
+        let keep = keep && !met(&views);
+        let mut overlays: Vec<Vec<Overlay>> = Vec::new();
+        overlays.resize_with(self.allocations.len(), Vec::new);
+        for view in views {
+            for (entry, overlays) in view.allocations.into_iter().zip(&mut overlays) {
+                if let Contents::Shared(_, Some(overlay)) = entry.contents {
+                    overlays.push(overlay);
+                }
+            }
+        }
+        for (entry, overlays) in self.allocations.iter_mut().zip(&overlays) {
+            let old = std::mem::replace(&mut entry.contents, Contents::Own(Box::default()));
+            let mut bytes = match old {
+                Contents::Own(bytes) => bytes,
+                Contents::Shared(bytes, _) => {
+                    Arc::try_unwrap(bytes).unwrap_or_else(|shared| (*shared).clone())
+                }
+            };
+            for overlay in overlays.iter().filter(|_| keep) {
+                overlay.apply(&mut bytes);
+            }
+            entry.contents = Contents::Own(bytes);
+        }
+        keep
+    }
+
+    /// Whether this is a view, where writes must say exactly which bytes they write.
+    #[inline(always)]
+    pub(crate) fn is_view(&self) -> bool {
+        self.view
+    }
+
+    /// Whether an allocation of this view was both read and written.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.torn
+    }
+}
+
+/// Whether the order of the views' blocks could be seen.
+fn met(views: &[Memory]) -> bool {
+    let count = views.first().map_or(0, |view| view.allocations.len());
+    (0..count).any(|index| {
+        let entries = || views.iter().map(|view| &view.allocations[index]);
+        let noted = entries().fold(0, |noted, entry| noted | entry.noted);
+        if noted == READ | WRITTEN {
+            return true;
+        }
+        let mut union = Vec::new();
+        entries().any(|entry| match &entry.contents {
+            Contents::Shared(_, Some(overlay)) => {
+                union.resize(overlay.words(), 0);
+                overlay.meets(&mut union)
+            }
+            _ => false,
+        })
+    })
 }
 
 /// Zero bytes from the system, without touching them; `None` when it has none.

@@ -144,6 +144,8 @@ pub(crate) struct Function {
     pub(crate) local_bytes: u32,
     /// Whether any call can be reached.
     pub(crate) calls: bool,
+    /// Whether its blocks can only meet through plain loads and stores of global memory.
+    pub(crate) independent: bool,
     /// The first unsupported instruction that can be reached.
     pub(crate) unsupported: Option<u32>,
 }

@@ -23,11 +23,7 @@ fn sources() -> Vec<(String, String)> {
 }
 
 /// What the emulator leaves to a GPU, by words of the opcode.
-const LEFT_OUT: &[&str] = &[
-    "cp.async.bulk",
-    "wgmma",
-    "wmma",
-];
+const LEFT_OUT: &[&str] = &["cp.async.bulk", "wgmma", "wmma"];
 
 #[test]
 fn only_warp_tensor_cores_and_bulk_copies_are_unsupported() {

@@ -10,6 +10,7 @@ use super::effect::{Access, SpaceKind};
 use super::engine::{Engine, Flow, Step, Trouble};
 use super::frame::{LANES, Operands, Slot};
 use crate::fault::{FaultKind, Nearest, Space};
+use crate::memory::{READ, WRITTEN};
 use crate::observer::{MemoryAccess, Observer};
 
 /// The lanes of a mask, lowest first.
@@ -100,22 +101,21 @@ impl<O: Observer> Engine<'_, O> {
     /// Bytes of global memory, looking first where this instruction last looked.
     #[inline(always)]
     pub(crate) fn global(&mut self, start: u64, length: u64) -> Option<&[u8]> {
-        let index = self.global_index(start, length)?;
+        let index = self.global_index(start, length, READ)?;
         let allocation = self.memory.allocation(index);
-        let offset = (start - allocation.start) as usize;
-        allocation.bytes.get(offset..offset + length as usize)
+        allocation.bytes((start - allocation.start) as usize, length as usize)
     }
 
-    /// Bytes of global memory to write.
+    /// Bytes of global memory that are about to be written, all of them.
     #[inline(always)]
     pub(crate) fn global_mut(&mut self, start: u64, length: u64) -> Option<&mut [u8]> {
-        let index = self.global_index(start, length)?;
+        let index = self.global_index(start, length, WRITTEN)?;
         let allocation = self.memory.allocation_mut(index);
         if !allocation.writable {
             return None;
         }
         let offset = (start - allocation.start) as usize;
-        allocation.bytes.get_mut(offset..offset + length as usize)
+        allocation.bytes_mut(offset, length as usize)
     }
 
     /// A range of shared memory that lies in one variable, looking first where this instruction
@@ -146,12 +146,13 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     #[inline(always)]
-    fn global_index(&mut self, start: u64, length: u64) -> Option<usize> {
+    fn global_index(&mut self, start: u64, length: u64, use_: u8) -> Option<usize> {
         let hint = &mut self.hints[self.group.pc as usize];
-        if self.memory.holds(*hint as usize, start, length) {
+        if self.memory.holds(*hint as usize, start, length, use_) {
             return Some(*hint as usize);
         }
         let index = self.memory.find(start, length)?.allocation;
+        self.memory.note(index, use_);
         *hint = index as u32;
         Some(index)
     }

@@ -8,6 +8,7 @@ use super::effect::SpaceKind;
 use super::engine::{Engine, Flow, Step};
 use super::frame::{LANES, Operands};
 use super::warp::PendingCopy;
+use crate::memory::READ;
 use crate::observer::Observer;
 
 impl<O: Observer> Engine<'_, O> {
@@ -105,9 +106,11 @@ impl<O: Observer> Engine<'_, O> {
             let mut contents = [0; 16];
             let length = usize::from(copy.source_bytes);
             if let Some(place) = self.memory.find(copy.from, length as u64) {
-                let bytes = &self.memory.allocation(place.allocation).bytes;
-                let source = &bytes[place.offset..place.offset + length];
-                contents[..length].copy_from_slice(source);
+                self.memory.note(place.allocation, READ);
+                let allocation = self.memory.allocation(place.allocation);
+                if let Some(source) = allocation.bytes(place.offset, length) {
+                    contents[..length].copy_from_slice(source);
+                }
             }
             let to = copy.to as usize;
             let bytes = usize::from(copy.bytes);

@@ -69,7 +69,7 @@ pub(crate) struct StackEntry {
 }
 
 /// What stays the same during a launch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
@@ -108,7 +108,7 @@ pub(crate) struct Engine<'m, O> {
     pub(crate) program: &'m Inner,
     pub(crate) launch: Launch,
     /// What the frame points at.
-    _constants: Vec<Row>,
+    pub(crate) constants: Vec<Row>,
     pub(crate) observer: O,
     pub(crate) chooser: Chooser,
     pub(crate) frame: Frame,
@@ -172,7 +172,7 @@ impl<'m, O: Observer> Engine<'m, O> {
             memory,
             program,
             launch,
-            _constants: constants,
+            constants,
             observer,
             chooser,
             frame,

@@ -447,6 +447,10 @@ impl<O: Observer> Engine<'_, O> {
         for (part, lanes) in lanes.iter_mut().enumerate().take(count) {
             *lanes = self.read_register(slots[part], access.wide);
         }
+        if self.memory.is_view() && resolve(access.space, low).0 == SpaceKind::Global {
+            // A view keeps record of what is written: lane by lane.
+            return false;
+        }
         let Some(bytes) = self.span_mut(access.space, low, length, total) else {
             return false;
         };

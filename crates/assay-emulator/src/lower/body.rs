@@ -220,6 +220,7 @@ impl<'c, 'm> Body<'c, 'm> {
             predicates: u32::from(self.next_predicate),
             local_bytes,
             calls: false,
+            independent: false,
             unsupported: self.unsupported,
         }
     }

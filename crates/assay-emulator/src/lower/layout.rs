@@ -389,11 +389,13 @@ pub(crate) fn place_frames(context: &mut Context<'_>) {
         let unsupported =
             reachable.iter().filter_map(|&callee| context.code.functions[callee].unsupported).min();
         let own = context.code.functions[index].unsupported;
+        let independent = super::independent::check(&context.code, reachable);
         let calls = reachable.len() > 1 || context.layout.recursive.contains_key(&(index, index));
         let code = &mut context.code;
         let function = &mut code.functions[index];
         function.unsupported = own.or(unsupported);
         function.calls = calls;
+        function.independent = independent;
         if calls {
             function.rows = code.level_rows;
             function.predicates = code.level_predicates;

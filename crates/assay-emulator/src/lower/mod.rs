@@ -9,6 +9,7 @@ mod convert;
 mod family;
 mod float;
 mod half;
+mod independent;
 mod layout;
 mod matrix;
 mod mbarrier;
@@ -103,6 +104,7 @@ fn declaration(name: &str) -> Function {
         predicates: 0,
         local_bytes: 0,
         calls: false,
+        independent: false,
         unsupported: None,
     }
 }
