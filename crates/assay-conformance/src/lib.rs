@@ -5,7 +5,9 @@
 //! [`check`] holds a device against it. docs/conformance.md is the record as a [`page`].
 
 mod bounds;
+mod cluster;
 mod known;
+mod mbarrier;
 mod memory;
 mod outcome;
 mod page;

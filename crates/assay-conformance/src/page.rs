@@ -1,6 +1,6 @@
 //! A record as a page: docs/conformance.md.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use assay_ptx::Base;
@@ -45,10 +45,19 @@ impl Count {
     }
 }
 
-/// The page of a record. Programs and entries stand in the same order.
+/// The page of a record. Programs that it has no entry of are counted.
 pub fn page(record: &Record, programs: &[Program], left_out: &[(Base, &str)]) -> String {
-    let pairs: Vec<(&Program, &Entry)> = programs.iter().zip(&record.entries).collect();
+    let entries: HashMap<&str, &Entry> =
+        record.entries.iter().map(|entry| (entry.form.as_str(), entry)).collect();
+    let measured = programs
+        .iter()
+        .filter_map(|program| entries.get(program.name.as_str()).map(|&entry| (program, entry)));
+    let pairs: Vec<(&Program, &Entry)> = measured.collect();
     let mut text = head(record, &pairs);
+    let waiting = programs.len() - pairs.len();
+    if waiting > 0 {
+        let _ = writeln!(text, "{waiting} forms have a program and were not measured yet.\n");
+    }
     approximate(&mut text, &pairs);
     by_base(&mut text, &pairs);
     differences(&mut text, &pairs);

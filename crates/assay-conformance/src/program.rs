@@ -5,7 +5,7 @@ use assay_ptx::{Base, Modifier, Opcode, Type};
 
 use crate::values::{CASES, EXHAUSTIVE, FLOAT_CASES, Input, Limit};
 use crate::writer::Writer;
-use crate::{memory, select, sync};
+use crate::{cluster, mbarrier, memory, select, sync};
 
 /// What a program's results are compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,8 @@ pub struct Program {
     pub inputs: Vec<Input>,
     /// The types of the results, one 64-bit word each.
     pub outputs: Vec<Type>,
+    /// Blocks of a cluster that it runs in; 1 without clusters.
+    pub cluster: u32,
     /// How many cases it runs: a multiple of the threads of a block.
     pub cases: usize,
     /// What its results are compared with.
@@ -62,7 +64,7 @@ pub fn programs() -> (Vec<Program>, Vec<(Base, &'static str)>) {
 fn name_apart(programs: &mut [Program]) {
     let mut start = 0;
     while start < programs.len() {
-        let same = |program: &&Program| program.opcode.text == programs[start].opcode.text;
+        let same = |program: &&Program| program.name == programs[start].name;
         let count = programs[start..].iter().take_while(same).count();
         if count > 1 {
             for program in &mut programs[start..start + count] {
@@ -74,6 +76,18 @@ fn name_apart(programs: &mut [Program]) {
     }
 }
 
+/// The form's opcode, and what tells it from another form of that opcode.
+fn name(form: &Form) -> String {
+    let opcode = &form.opcode;
+    let bare = !opcode.has(Modifier::ExpectTx) && !opcode.has(Modifier::NoComplete);
+    let more = match (opcode.base, form.operands.len()) {
+        (Base::MbarrierArrive | Base::MbarrierArriveDrop, 3) if bare => " with a count",
+        (Base::MbarrierTryWait, 4) => " with a time",
+        _ => "",
+    };
+    format!("{}{more}", opcode.text)
+}
+
 /// The program of a form.
 fn program(form: &Form) -> Result<Program, Skip> {
     let mut writer = Writer::default();
@@ -83,7 +97,8 @@ fn program(form: &Form) -> Result<Program, Skip> {
     }
     let cases = cases(form, &writer);
     Ok(Program {
-        name: form.opcode.text.clone(),
+        name: name(form),
+        cluster: writer.cluster.max(1),
         opcode: form.opcode.clone(),
         text: writer.finish(),
         inputs: writer.inputs,
@@ -122,8 +137,20 @@ fn write(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
         Base::Bra | Base::BrxIdx | Base::Call | Base::Ret | Base::Exit => {
             Err("control flow, which has tests of its own")
         }
-        Base::Mapa | Base::Getctarank => Err("it needs a cluster"),
-        Base::MbarrierPendingCount => Err("its operand is opaque"),
+        Base::Mapa => cluster::map(form, writer),
+        Base::Getctarank => cluster::rank(form, writer),
+        Base::BarrierCluster => cluster::barrier(form, writer),
+        Base::StAsync | Base::RedAsync => cluster::store(form, writer),
+        Base::MbarrierInit
+        | Base::MbarrierInval
+        | Base::MbarrierExpectTx
+        | Base::MbarrierCompleteTx
+        | Base::MbarrierArrive
+        | Base::MbarrierArriveDrop
+        | Base::MbarrierTestWait
+        | Base::MbarrierTryWait
+        | Base::MbarrierPendingCount
+        | Base::CpAsyncMbarrierArrive => mbarrier::mbarrier(form, writer),
         Base::Trap | Base::Brkpt => Err("it ends the launch"),
         Base::Alloca | Base::Stacksave | Base::Stackrestore => {
             Err("its result is an address of the device")

@@ -172,6 +172,7 @@ fn launch(
     let launch = Launch {
         grid: [program.cases as u32 / THREADS, 1, 1],
         block: [THREADS, 1, 1],
+        cluster: [program.cluster, 1, 1],
         arguments: buffers.iter().map(|&buffer| Argument::Buffer(buffer)).collect(),
         ..Launch::new(module, &name)
     };

@@ -29,8 +29,39 @@ fn wanted(opcode: &Opcode) -> bool {
         | Base::MultimemLdReduce
         | Base::MultimemRed
         | Base::MultimemSt => false,
+        Base::StAsync | Base::RedAsync => asynchronous(opcode),
+        // An ordering and its scope stand together.
+        Base::MbarrierArrive
+        | Base::MbarrierArriveDrop
+        | Base::MbarrierTestWait
+        | Base::MbarrierTryWait
+        | Base::MbarrierExpectTx
+        | Base::MbarrierCompleteTx => {
+            let given = [Group::Ordering, Group::Scope];
+            let [order, scope] = given.map(|group| opcode.modifiers.of_group(group).is_some());
+            let local = opcode.has(Modifier::NoComplete) && opcode.has(Modifier::ClusterScope);
+            order == scope && !local
+        }
         _ => true,
     }
+}
+
+/// Stores and reductions that complete at an mbarrier, of the types that the ISA gives them.
+fn asynchronous(opcode: &Opcode) -> bool {
+    let Some(ty) = opcode.ty() else { return false };
+    if !opcode.has(Modifier::MbarrierCompleteTx) {
+        return false;
+    }
+    if opcode.base == Base::StAsync {
+        return ty.bytes() * u32::from(opcode.vector) <= 16;
+    }
+    let types: &[Type] = match opcode.modifiers.of_group(Group::Operation) {
+        Some(Modifier::Inc | Modifier::Dec) => &[Type::U32],
+        Some(Modifier::MinOperation | Modifier::MaxOperation) => &[Type::U32, Type::S32],
+        Some(Modifier::AddOperation) => &[Type::U32, Type::S32, Type::U64],
+        _ => &[Type::B32],
+    };
+    opcode.has(Modifier::Relaxed) && opcode.has(Modifier::ClusterScope) && types.contains(&ty)
 }
 
 /// The layouts that most shapes have, with no sparsity and no scales.

@@ -26,6 +26,8 @@ pub(crate) struct Writer {
     registers: u32,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Type>,
+    /// Blocks of a cluster; 0 and 1 are none.
+    pub(crate) cluster: u32,
 }
 
 impl Writer {

@@ -70,6 +70,9 @@ fn store_async(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let barrier = body.address(memory::address_operand(barrier)?)?;
     let mut list = [0; 8];
     let parts = memory::parts_of(value);
+    if parts.len() > 4 || ty.bytes() as usize * parts.len() > 16 {
+        return Err(Unsupported);
+    }
     for (slot, part) in list.iter_mut().zip(parts) {
         *slot = body.source(part, ty.bits(), ty.is_float())?;
     }

@@ -1,5 +1,6 @@
 //! CUDA C++ in many styles, through nvcc and NVRTC.
 
+mod clusters;
 mod rows;
 
 use crate::case::Case;
@@ -39,7 +40,13 @@ impl Source {
 
 fn entries() -> Vec<Entry> {
     let rows = Source { name: "rows", cases: rows::cases, expected: Expected::default() };
-    vec![rows.by(OLD, "80", OPTIMISED), rows.by(LIBRARY, "90", NO_FLAGS)]
+    let clusters =
+        Source { name: "clusters", cases: clusters::cases, expected: Expected::default() };
+    vec![
+        clusters.by(OLD, "90", OPTIMISED),
+        rows.by(OLD, "80", OPTIMISED),
+        rows.by(LIBRARY, "90", NO_FLAGS),
+    ]
 }
 
 #[test]
