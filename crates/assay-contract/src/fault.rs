@@ -112,6 +112,7 @@ impl Fault {
             source: spec.module.as_ref().and_then(|module| module.source.clone()),
             compiled: Compiled::Unknown,
             chips: Vec::new(),
+            target: None,
         }));
         Ok(BuiltFault { fault: self.clone(), kernel: ManifestKernel::new(spec) })
     }
@@ -155,6 +156,7 @@ mod tests {
             source: Some(source.into()),
             compiled: Compiled::Unknown,
             chips: Vec::new(),
+            target: None,
         }));
         let kind = CATALOGUE.iter().find(|kind| kind.name == "max-from-zero").expect("a kind");
         Fault {

@@ -38,6 +38,7 @@ impl<'d> Launcher<'d> {
     /// [`RunError::Request`] for code that the device rejects, a missing symbol or arguments that
     /// do not fit; [`RunError::Unsupported`] for a kind of image that the device never runs.
     pub fn bind(&mut self, spec: &Spec) -> Result<(), RunError> {
+        self.check_target(spec)?;
         self.check_memory(spec)?;
         let module = self.module(spec)?;
         for launch in &spec.launches {
@@ -52,6 +53,18 @@ impl<'d> Launcher<'d> {
             }
         }
         Ok(())
+    }
+
+    /// Code for one architecture says nothing of a device of another that does not run it.
+    fn check_target(&self, spec: &Spec) -> Result<(), RunError> {
+        let (Some(module), facts) = (&spec.module, self.device.facts()) else { return Ok(()) };
+        if module.runs_on(&facts.architecture) {
+            return Ok(());
+        }
+        let (target, own) = (module.target.as_deref().unwrap_or_default(), &facts.architecture);
+        Err(RunError::Unsupported {
+            what: format!("module `{}` is compiled for {target}, the device is {own}", module.name),
+        })
     }
 
     /// Refuses shapes before anybody builds inputs for them that no memory holds.
@@ -160,12 +173,7 @@ impl<'d> Launcher<'d> {
         if let Some(loaded) = self.modules.get(&key) {
             return Ok(*loaded);
         }
-        let image = image(module).ok_or_else(|| RunError::Unsupported {
-            what: format!(
-                "module `{}` has images for gate 5 alone: give its `ptx`, `cubin` or `fatbin`",
-                module.name
-            ),
-        })?;
+        let image = image(module).map_err(|what| RunError::Unsupported { what })?;
         let loaded = self.device.load(&image).map_err(|error| run_error(&error))?;
         self.modules.insert(key, loaded);
         Ok(loaded)
@@ -181,11 +189,17 @@ impl Drop for Launcher<'_> {
     }
 }
 
-/// The code that a device loads, if there is any.
-fn image(module: &ModuleRef) -> Option<Image> {
+/// The code that a device loads, or why there is none.
+fn image(module: &ModuleRef) -> Result<Image, String> {
     let bytes = module.bytes.as_ref();
-    Some(match module.kind {
-        ModuleKind::Images => return None,
+    Ok(match &module.kind {
+        ModuleKind::Images => {
+            return Err(format!(
+                "module `{}` has images for gate 5 alone: give its `ptx`, `cubin` or `fatbin`",
+                module.name
+            ));
+        }
+        ModuleKind::Unbuilt(why) => return Err(why.clone()),
         ModuleKind::Ptx => {
             Image::ptx(module.path.display().to_string(), String::from_utf8_lossy(bytes))
         }

@@ -19,6 +19,7 @@ pub mod run;
 pub mod shrink;
 pub mod spec;
 pub mod subject;
+pub mod triton;
 pub mod twins;
 
 pub use bind::DeviceSubject;

@@ -176,6 +176,11 @@ impl Spec {
         self.known.iter().find(|finding| finding.gate == gate)
     }
 
+    /// The architecture that the kernel was compiled for, where its module names one.
+    pub fn architecture(&self) -> Option<&str> {
+        self.module.as_ref()?.architecture()
+    }
+
     /// True if a device of this backend can be asked to run the kernel.
     pub fn runs_on(&self, backend: &str) -> bool {
         self.backends.is_empty() || self.backends.iter().any(|name| name == backend)
@@ -239,10 +244,38 @@ pub struct ModuleRef {
     pub compiled: Compiled,
     /// The chips that its kernels are launched on, where they name none themselves.
     pub chips: Vec<String>,
+    /// The one architecture that it was compiled for, as its PTX names it (`sm_90a`), where the
+    /// manifest asks for one: an emulator is then opened as that chip.
+    pub target: Option<String>,
+}
+
+impl ModuleRef {
+    /// The chip of [`ModuleRef::target`], without the features in its name: `sm_90`.
+    pub fn architecture(&self) -> Option<&str> {
+        let target = self.target.as_deref()?;
+        Some(target.trim_end_matches(|c: char| c.is_ascii_lowercase()))
+    }
+
+    /// Whether code for [`ModuleRef::target`] runs on an architecture: on the same and on later
+    /// ones, but with the features of one chip (`sm_90a`) only there, with those of a family
+    /// (`sm_120f`) only in it.
+    pub fn runs_on(&self, architecture: &str) -> bool {
+        let Some(target) = self.target.as_deref() else { return true };
+        let number = |name: &str| -> Option<u32> {
+            let digits = name.strip_prefix("sm_")?;
+            digits.trim_end_matches(|c: char| c.is_ascii_lowercase()).parse().ok()
+        };
+        let (Some(own), Some(other)) = (number(target), number(architecture)) else { return true };
+        match target.chars().last() {
+            Some('a') => own == other,
+            Some('f') => own / 10 == other / 10 && own <= other,
+            _ => own <= other,
+        }
+    }
 }
 
 /// The kinds of compiled code a manifest can name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleKind {
     /// PTX text.
     Ptx,
@@ -252,6 +285,8 @@ pub enum ModuleKind {
     Fatbin,
     /// Nothing that a device here loads: only images that gate 5 reads.
     Images,
+    /// Nothing yet: it would have to be compiled first, and why that was not done.
+    Unbuilt(String),
 }
 
 /// One dimension of the served envelope; all sizes are counts of elements.

@@ -156,7 +156,7 @@ launches = [{{ symbol = "{symbol}", grid = ["(n + 31)/32"], block = [{block}], a
 }
 
 fn on_emulator(kernels: &[&dyn Kernel], options: &CheckOptions) -> RunOutcome {
-    run::run(kernels, &|| assay_device::open("emulator"), options, &Silent)
+    run::run(kernels, &|_| assay_device::open("emulator"), options, &Silent)
 }
 
 #[track_caller]

@@ -214,7 +214,7 @@ fn a_kernel_that_kills_the_device_fails_and_the_next_one_gets_a_new_device() {
         })
     });
     let opened = std::sync::atomic::AtomicU32::new(0);
-    let devices = || {
+    let devices = |_: Option<&str>| {
         opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(no_device())
     };
@@ -237,7 +237,7 @@ fn a_kernel_for_other_backends_is_skipped() {
 #[test]
 fn a_device_that_does_not_open_is_exit_3() {
     let kernel = correct("row_sum", "");
-    let closed = || Err(assay_device::DeviceError::Lost { cause: "it is unplugged".to_owned() });
+    let closed = |_: Option<&str>| Err(assay_device::DeviceError::Lost { cause: "it is unplugged".to_owned() });
     let run = run::run(&[&kernel], &closed, &repeat(), &Silent);
     assert_eq!(run.exit, ExitCode::NoDevice);
 }

@@ -129,11 +129,39 @@ fn options(arguments: &CheckArguments) -> CheckOptions {
 
 /// Opens a device by its name.
 pub(crate) fn open(name: &str) -> Result<Box<dyn assay_device::Device>, Failure> {
-    assay_device::open(name).map_err(|error: DeviceError| {
+    open_for(name, None)
+}
+
+/// Opens a device for a kernel that was compiled for an architecture, if for one.
+pub(crate) fn open_for(
+    name: &str,
+    architecture: Option<&str>,
+) -> Result<Box<dyn assay_device::Device>, Failure> {
+    device(name, architecture).map_err(|error: DeviceError| {
         Failure::new(ExitCode::NoDevice, format!("cannot use the device {name}"))
             .caused_by(&error)
             .hint(error.hint())
     })
+}
+
+/// The device of a name. The plain emulator is the chip that a kernel was compiled for; one whose
+/// chip was asked for stays it, as a GPU does.
+pub(crate) fn device(
+    name: &str,
+    architecture: Option<&str>,
+) -> Result<Box<dyn assay_device::Device>, DeviceError> {
+    match architecture {
+        Some(architecture) if name == "emulator" => {
+            assay_device::open(&format!("{name}:{architecture}"))
+        }
+        _ => assay_device::open(name),
+    }
+}
+
+/// The architecture that the kernel of a name was compiled for, if for one.
+pub(crate) fn architecture_of<'k>(name: &str, kernels: &[&'k dyn Kernel]) -> Option<&'k str> {
+    let kernel = kernels.iter().find(|kernel| kernel.spec().name == name)?;
+    kernel.spec().architecture()
 }
 
 /// Refuses a request that selects nothing.
@@ -194,7 +222,7 @@ fn run_here(
     arguments: &CheckArguments,
 ) -> Result<(RunOutcome, Option<Smallest>), Failure> {
     if let Some(case) = &arguments.repro {
-        let mut device = open(&arguments.device)?;
+        let mut device = open_for(&arguments.device, architecture_of(&case.kernel, kernels))?;
         let outcome = match &arguments.inputs {
             None => replay(case, kernels, device.as_mut(), &Silent),
             Some(file) => replay_given(case, &repro::load(file)?.inputs, kernels, device.as_mut()),
@@ -212,7 +240,7 @@ fn run_here(
         return Ok((outcome, smallest));
     }
     let progress = Progress::new(select(kernels, options).unit_count() as u64);
-    let devices = || assay_device::open(&arguments.device);
+    let devices = |architecture: Option<&str>| device(&arguments.device, architecture);
     let outcome = run(kernels, &devices, options, &progress);
     progress.finish();
     Ok((outcome, None))

@@ -7,7 +7,7 @@ use assay_contract::run::{compare_fault, judge_fault, replay, replay_given, run_
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, Progress};
 use assay_record::{CaseName, ExitCode, KernelResult};
 
-use crate::check::open;
+use crate::check::{open, open_for};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::faults;
@@ -53,7 +53,7 @@ fn judge(request: &Request) -> Result<KernelOutcome, Failure> {
         let message = format!("there is no kernel `{}` any more", request.kernel);
         return Err(Failure::request(message));
     };
-    let mut device = open(&request.device)?;
+    let mut device = open_for(&request.device, kernel.spec().architecture())?;
     let progress = Telling;
     if let Some(case) = &request.repro {
         if let Some(folder) = &request.shrink {

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use assay_device::{DeviceFacts, Discovery, discover};
 
+use crate::triton::{HINT, Triton};
+
 /// The whole answer, as text.
 pub(crate) fn examine() -> String {
     let mut text = format!("assay {} on {}\n\ndevices\n", crate::VERSION, processor());
@@ -106,18 +108,12 @@ fn nvcc_release(path: &Path) -> Option<String> {
 
 fn triton() -> String {
     let mut text = String::new();
-    let found = toolchains().into_iter().find(|folder| folder.join("triton").is_dir());
-    match found {
-        Some(folder) => {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let release = name.split_once('-').map_or(name.as_str(), |(_, release)| release);
-            line(&mut text, "triton", &format!("{release}: {}", shown(&folder)));
+    match Triton::find() {
+        Ok(Triton { folder, release }) => {
+            let place = folder.as_deref().map_or("of python3".to_owned(), shown);
+            line(&mut text, "triton", &format!("{release}: {place}"));
         }
-        None => line(
-            &mut text,
-            "triton",
-            "not found\nhint: `cargo xtask toolchain --triton` in Assay's repository installs it",
-        ),
+        Err(_) => line(&mut text, "triton", &format!("not found\nhint: {HINT}")),
     }
     text
 }

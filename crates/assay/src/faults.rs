@@ -9,6 +9,7 @@ use assay_contract::run::{conclude, fault_gates, is_uncaught, run_faults, select
 use assay_contract::{CheckOptions, Kernel, KernelOutcome};
 use assay_record::{ExitCode, FaultResult, Gate, GateResult, KernelResult, Outcome};
 
+use crate::check;
 use crate::cli::CheckArguments;
 use crate::failure::Failure;
 use crate::parent::{self, Children};
@@ -84,7 +85,8 @@ pub(crate) fn run_here(
 ) -> Vec<FaultResult> {
     let steps = faults.iter().map(|fault| fault_gates(&fault.fault, options).len() as u64).sum();
     let progress = Progress::new(steps);
-    let results = run_faults(faults, kernels, &|| assay_device::open(device), options, &progress);
+    let devices = |architecture: Option<&str>| check::device(device, architecture);
+    let results = run_faults(faults, kernels, &devices, options, &progress);
     progress.finish();
     results
 }

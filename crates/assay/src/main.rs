@@ -18,6 +18,7 @@ mod protocol;
 mod render;
 mod repro;
 mod suite;
+mod triton;
 
 use std::panic::catch_unwind;
 use std::process;

@@ -7,13 +7,14 @@ use std::sync::{Arc, OnceLock};
 use assay_contract::Kernel;
 use assay_contract::fault::Fault;
 use assay_contract::manifest::{
-    EmbeddedFiles, Manifest, ManifestError, ManifestKernel, RecordedFiles, load_manifest,
-    parse_manifest,
+    EmbeddedFiles, Manifest, ManifestError, ManifestKernel, RecordedFiles,
+    load_manifest_with, parse_manifest,
 };
 use assay_contract::spec::SourcePlace;
 use assay_limits::Records;
 
 use crate::cli::CheckArguments;
+use crate::triton::TritonFiles;
 
 /// Every manifest, PTX file and source below `kernels/cuda/`, by its path from there.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/suite_files.rs"));
@@ -37,7 +38,7 @@ impl Suite {
         let own: Vec<Manifest> = if manifests.is_empty() {
             built_in().map(embedded).collect()
         } else {
-            manifests.iter().map(|path| load_manifest(path)).collect()
+            manifests.iter().map(|path| load_manifest_with(path, &TritonFiles::around(path))).collect()
         };
         for manifest in own.into_iter().chain([embedded(CONTROLS)]) {
             suite.add(manifest, &mut places);

@@ -173,10 +173,14 @@ fn extents(entry: &Entry<'_>) -> Result<Vec<Extent>, ManifestError> {
     entry.list()?.iter().map(Entry::extent).collect()
 }
 
-/// Reads `launches`.
-pub(super) fn read_launches(table: &Table<'_>) -> Result<Vec<LaunchSpec>, ManifestError> {
+/// Reads `launches`. Those of a Triton source say only what Triton's metadata does not.
+pub(super) fn read_launches(
+    table: &Table<'_>,
+    by_triton: bool,
+) -> Result<Vec<LaunchSpec>, ManifestError> {
     let entry = table.need("launches")?;
-    let launches: Result<Vec<_>, _> = entry.list()?.iter().map(read_launch).collect();
+    let read = if by_triton { read_triton_launch } else { read_launch };
+    let launches: Result<Vec<_>, _> = entry.list()?.iter().map(read).collect();
     let launches = launches?;
     if launches.is_empty() {
         return Err(entry.error("a kernel needs at least one launch"));
@@ -186,9 +190,6 @@ pub(super) fn read_launches(table: &Table<'_>) -> Result<Vec<LaunchSpec>, Manife
 
 fn read_launch(entry: &Entry<'_>) -> Result<LaunchSpec, ManifestError> {
     let table = entry.table(&LAUNCH_KEYS)?;
-    let arguments = table.need("args")?.list()?;
-    let names: Result<Vec<String>, _> =
-        arguments.iter().map(|name| name.text().map(str::to_owned)).collect();
     let shared = table.get("shared").map(|shared| shared.extent()).transpose()?;
     Ok(LaunchSpec {
         symbol: table.need("symbol")?.text()?.to_owned(),
@@ -196,8 +197,32 @@ fn read_launch(entry: &Entry<'_>) -> Result<LaunchSpec, ManifestError> {
         block: triple(&table.need("block")?)?,
         cluster: table.get("cluster").map_or_else(|| Ok(ones()), |cluster| triple(&cluster))?,
         shared: shared.unwrap_or_else(|| constant(0)),
-        arguments: names?,
+        arguments: passed(&table)?,
         source: table.need("symbol")?.place(),
+    })
+}
+
+/// The names of the arguments that a launch passes.
+fn passed(table: &Table<'_>) -> Result<Vec<String>, ManifestError> {
+    let names = table.need("args")?.list()?;
+    names.iter().map(|name| name.text().map(str::to_owned)).collect()
+}
+
+/// A launch of which Triton's metadata will say the rest.
+fn read_triton_launch(entry: &Entry<'_>) -> Result<LaunchSpec, ManifestError> {
+    let table = entry.table(&LAUNCH_KEYS)?;
+    for key in ["symbol", "block", "cluster", "shared"] {
+        let why = "Triton's metadata says it (num_warps, num_ctas and the like are `options`)";
+        refuse(&table, key, why)?;
+    }
+    Ok(LaunchSpec {
+        symbol: String::new(),
+        grid: triple(&table.need("grid")?)?,
+        block: ones(),
+        cluster: ones(),
+        shared: constant(0),
+        arguments: passed(&table)?,
+        source: table.need("grid")?.place(),
     })
 }
 

@@ -65,7 +65,12 @@ fn find_kernel<'a, 't>(
         return Err(error.maybe_hint(nearest_hint(name, &known)));
     };
     let table = entry.any_table()?;
-    let spec = around.kernels.iter().map(Kernel::spec).find(|spec| spec.name == name);
+    let mut specs = around.kernels.iter().map(Kernel::spec);
+    let spec = specs.clone().find(|spec| spec.name == name);
+    if specs.any(|spec| spec.name.split_once('@').is_some_and(|(kernel, _)| kernel == name)) {
+        let error = of.error(format!("`{name}` is compiled by Triton, which builds no faults yet"));
+        return Err(error.hint("register the broken kernel as a `control` of the manifest"));
+    }
     if spec.is_some_and(Spec::is_control) {
         return Err(of.error(format!("`{name}` is a planted control, broken already")));
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use assay_limits::Records;
 
 use crate::limits::{Compiled, RecordedModule};
+use crate::triton::{TritonBuilds, TritonFailure, TritonSource};
 
 /// Finds the files that a manifest names.
 pub trait Files {
@@ -19,6 +20,13 @@ pub trait Files {
     /// What is recorded of the compiles of a CUDA source, a path relative to the manifest.
     fn recorded(&self, _source: &Path) -> Compiled {
         Compiled::Unknown
+    }
+
+    /// Compiles a kernel of a Triton source for each of its targets.
+    fn triton(&self, source: &TritonSource) -> TritonBuilds {
+        let what = "sources are not compiled here".to_owned();
+        let missing = |target: &u32| (*target, Err(TritonFailure::Missing { what: what.clone() }));
+        source.targets.iter().map(missing).collect()
     }
 
     /// How `path` is shown to people.

@@ -13,6 +13,7 @@ use super::check::check_spec;
 use super::contract::{read_arithmetic, read_contract};
 use super::error::{ManifestError, nearest_hint};
 use super::formula::read_formula;
+use super::module::Module;
 use super::reader::{Entry, Table, check_name};
 use crate::limits::{self, chips_named};
 use crate::spec::{ArgumentSpec, DimSpec, Role, RuleSpec, SourcePlace, Spec};
@@ -46,13 +47,22 @@ const KEYS: [&str; 25] = [
 ];
 const DIM_KEYS: [&str; 4] = ["served", "tile", "step", "least"];
 
+/// What one entry registers.
+#[derive(Default)]
+pub(super) struct Kernels {
+    /// One kernel, or of a Triton source one a target.
+    pub(super) specs: Vec<Spec>,
+    /// What is wrong with the targets that are missing.
+    pub(super) errors: Vec<ManifestError>,
+}
+
 /// Reads the kernel called `name`.
 pub(super) fn read_kernel(
     name: &str,
     place: &SourcePlace,
     entry: &Entry<'_>,
     modules: &Modules,
-) -> Result<Spec, ManifestError> {
+) -> Result<Kernels, ManifestError> {
     check_name(name).map_err(|why| entry.error(why))?;
     let table = entry.table(&KEYS)?;
     let mut spec = Spec::new(name, Signature::default());
@@ -60,7 +70,9 @@ pub(super) fn read_kernel(
     spec.dims = read_dims(&table)?;
     spec.cases = table.get("cases").map(|cases| read_cases(&cases, &spec)).transpose()?;
     spec.arguments = read_arguments(&table)?;
-    spec.launches = read_launches(&table)?;
+    let module = find_module(&table, modules)?;
+    let by_triton = matches!(module, Ok(Module::Triton(..) | Module::Broken(_)));
+    spec.launches = read_launches(&table, by_triton)?;
     spec.rule = table.get("rule").map(|rule| read_rule(&rule)).transpose()?;
     spec.signature = signature(&spec);
     read_contract(&table, &mut spec)?;
@@ -68,25 +80,33 @@ pub(super) fn read_kernel(
     check_rule(&table, &spec)?;
     read_formula(&table, &mut spec)?;
     read_arithmetic(&table, &mut spec)?;
-    read_module(&table, modules, &mut spec)?;
-    Ok(spec)
+    let chips = table.get("chips").map(|chips| read_chips(&chips)).transpose()?;
+    match module.clone()? {
+        Module::Broken(error) => Err(error),
+        Module::Code(module) => {
+            spec.chips = chips.unwrap_or_else(|| module.chips.clone());
+            spec.module = Some(module);
+            Ok(Kernels { specs: vec![spec], errors: Vec::new() })
+        }
+        Module::Triton(module, served) => {
+            let specs = module.kernels(&spec, &chips.unwrap_or(served), &table)?;
+            Ok(Kernels { specs, errors: module.errors().cloned().collect() })
+        }
+    }
 }
 
-fn read_module(table: &Table<'_>, modules: &Modules, spec: &mut Spec) -> Result<(), ManifestError> {
+/// The module that the entry names.
+fn find_module<'m>(
+    table: &Table<'_>,
+    modules: &'m Modules,
+) -> Result<&'m Result<Module, ManifestError>, ManifestError> {
     let entry = table.need("module")?;
     let name = entry.text()?;
-    let module = modules.get(name).ok_or_else(|| {
+    modules.get(name).ok_or_else(|| {
         let known: Vec<&str> = modules.keys().map(String::as_str).collect();
         let error = entry.error(format!("there is no [module.{name}]"));
         error.maybe_hint(nearest_hint(name, &known))
-    })?;
-    let module = module.clone()?;
-    spec.chips = match table.get("chips") {
-        Some(chips) => read_chips(&chips)?,
-        None => module.chips.clone(),
-    };
-    spec.module = Some(module);
-    Ok(())
+    })
 }
 
 fn read_dims(table: &Table<'_>) -> Result<BTreeMap<String, DimSpec>, ManifestError> {

@@ -14,10 +14,10 @@ mod images;
 mod kernel;
 mod module;
 mod reader;
+mod triton;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use toml::de::DeTable;
 
@@ -26,8 +26,9 @@ pub use files::{DiskFiles, EmbeddedFiles, Files, RecordedFiles};
 
 use crate::fault::Fault;
 use crate::kernel::Kernel;
-use crate::spec::{ModuleRef, SourcePlace, Spec};
+use crate::spec::{SourcePlace, Spec};
 use error::Source;
+use module::Module;
 use reader::Table;
 
 /// The version of the manifest format that this build reads.
@@ -72,12 +73,15 @@ pub struct Manifest {
 
 /// Loads a manifest and the modules it names from disk.
 pub fn load_manifest(path: &Path) -> Manifest {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    load_manifest_with(path, &DiskFiles::new(folder))
+}
+
+/// Loads a manifest from disk; `files` finds and compiles what it names.
+pub fn load_manifest_with(path: &Path, files: &dyn Files) -> Manifest {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Ok(text) => {
-            let folder = path.parent().unwrap_or(Path::new(""));
-            parse_manifest(&file, &text, &DiskFiles::new(folder))
-        }
+        Ok(text) => parse_manifest(&file, &text, files),
         Err(error) => Manifest { errors: vec![unreadable(file, &error)], ..Manifest::default() },
     }
 }
@@ -116,13 +120,22 @@ fn read_root(root: &Table<'_>, files: &dyn Files, manifest: &mut Manifest) {
     for (name, span, entry) in root.get("kernel").map(|e| children(&e)).unwrap_or_default() {
         let place = entry.source.place(span.start);
         match kernel::read_kernel(name, &place, &entry, &modules) {
-            Ok(spec) => manifest.kernels.push(ManifestKernel { spec }),
+            Ok(kernels) => {
+                let specs = kernels.specs.into_iter();
+                manifest.kernels.extend(specs.map(|spec| ManifestKernel { spec }));
+                let errors = kernels.errors.into_iter();
+                manifest.errors.extend(errors.map(|error| error.of_kernel(name)));
+            }
             Err(error) => manifest.errors.push(error.of_kernel(name)),
         }
     }
     read_faults(root, manifest);
     let reported: Vec<SourcePlace> = manifest.errors.iter().map(|e| e.place.clone()).collect();
-    let unused = modules.into_values().filter_map(Result::err);
+    let unused = modules.into_values().flat_map(|module| match module {
+        Ok(Module::Triton(module, _)) => module.errors().cloned().collect(),
+        Ok(Module::Code(_)) => Vec::new(),
+        Ok(Module::Broken(error)) | Err(error) => vec![error],
+    });
     manifest.errors.extend(unused.filter(|error| !reported.contains(&error.place)));
 }
 
@@ -159,7 +172,7 @@ fn check_root(root: &Table<'_>) -> Result<(), ManifestError> {
     Ok(())
 }
 
-type Modules = BTreeMap<String, Result<Arc<ModuleRef>, ManifestError>>;
+type Modules = BTreeMap<String, Result<Module, ManifestError>>;
 
 fn read_modules(root: &Table<'_>, files: &dyn Files) -> Modules {
     let modules = root.get("module").map(|entry| children(&entry)).unwrap_or_default();

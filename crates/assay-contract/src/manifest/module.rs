@@ -10,33 +10,58 @@ use super::files::{Files, recorded};
 use super::images::{read_image, read_images};
 use super::kernel::read_chips;
 use super::reader::{Entry, Table};
+use super::triton::{TritonModule, read_triton};
 use crate::limits::Compiled;
 use crate::spec::{ModuleKind, ModuleRef};
 
-const KEYS: [&str; 7] = ["cuda", "ptx", "cubin", "fatbin", "images", "records", "chips"];
-const LATER: [&str; 4] = ["hsaco", "metal", "metallib", "triton"];
+const KEYS: [&str; 8] = ["cuda", "ptx", "cubin", "fatbin", "triton", "images", "records", "chips"];
+const LATER: [&str; 3] = ["hsaco", "metal", "metallib"];
+/// What says of a module what a Triton source says itself.
+const NOT_OF_TRITON: [&str; 6] = ["cuda", "ptx", "cubin", "fatbin", "images", "records"];
 const COMPILED: [(&str, ModuleKind); 3] =
     [("ptx", ModuleKind::Ptx), ("cubin", ModuleKind::Cubin), ("fatbin", ModuleKind::Fatbin)];
+
+/// What kernels are taken from.
+#[derive(Debug, Clone)]
+pub(super) enum Module {
+    /// Compiled code.
+    Code(Arc<ModuleRef>),
+    /// A Triton source, compiled for its targets, and the chips that its kernels are launched on.
+    Triton(Arc<TritonModule>, Vec<String>),
+    /// The entry of a Triton source with a mistake in it.
+    Broken(ManifestError),
+}
 
 /// Reads one module and its files.
 pub(super) fn read_module(
     name: &str,
     entry: &Entry<'_>,
     files: &dyn Files,
-) -> Result<Arc<ModuleRef>, ManifestError> {
+) -> Result<Module, ManifestError> {
     let table = entry.any_table()?;
     if let Some((key, span, _)) = table.named().into_iter().find(|(key, ..)| LATER.contains(key)) {
         let error = entry.source.error(&span, format!("module kind `{key}` is not read yet"));
         return Err(error.hint("give `ptx`, `cubin` or `fatbin`, or `images` for gate 5 alone"));
     }
     table.refuse_unknown(&KEYS)?;
+    if let Some(triton) = table.get("triton") {
+        if let Some(entry) = NOT_OF_TRITON.iter().find_map(|key| table.get(key)) {
+            let message = format!("a module with `triton` has no `{}`", entry.path);
+            return Err(entry.error(message).hint("Triton compiles the source for each target"));
+        }
+        let chips = table.get("chips").map(|chips| read_chips(&chips)).transpose()?;
+        return Ok(match read_triton(name, &triton, files) {
+            Ok(module) => Module::Triton(Arc::new(module), chips.unwrap_or_default()),
+            Err(error) => Module::Broken(error),
+        });
+    }
     let source = table.get("cuda").map(|cuda| cuda.text().map(PathBuf::from)).transpose()?;
     let mut module = code(name, (entry, &table), source, files)?;
     module.compiled = compiled(&table, &module, files)?;
     if let Some(chips) = table.get("chips") {
         module.chips = read_chips(&chips)?;
     }
-    Ok(Arc::new(module))
+    Ok(Module::Code(Arc::new(module)))
 }
 
 /// The code that a device loads; none where the module only has images.
@@ -66,7 +91,8 @@ fn module(
     source: Option<PathBuf>,
 ) -> ModuleRef {
     let (name, bytes) = (name.to_owned(), Arc::new(bytes));
-    ModuleRef { name, kind, path, bytes, source, compiled: Compiled::Unknown, chips: Vec::new() }
+    let (compiled, chips, target) = (Compiled::Unknown, Vec::new(), None);
+    ModuleRef { name, kind, path, bytes, source, compiled, chips, target }
 }
 
 fn load(
@@ -105,7 +131,7 @@ fn compiled(
         let records = read_records(&entry, files)?;
         return Ok(recorded(&Arc::new(records), source, files));
     }
-    match (module.kind, &module.source) {
+    match (&module.kind, &module.source) {
         (ModuleKind::Ptx, Some(source)) => Ok(files.recorded(source)),
         (ModuleKind::Cubin | ModuleKind::Fatbin, _) => {
             Ok(read_image(&module.path.display().to_string(), &module.bytes).unwrap_or_else(
@@ -128,7 +154,7 @@ fn read_records(entry: &Entry<'_>, files: &dyn Files) -> Result<Records, Manifes
 
 fn nothing_compiled(entry: &Entry<'_>, source: Option<&Path>) -> ManifestError {
     let Some(source) = source else {
-        return entry.error("a module needs `ptx`, `cubin` or `fatbin`");
+        return entry.error("a module needs `ptx`, `cubin`, `fatbin` or `triton`");
     };
     let ptx = source.with_extension("ptx");
     let (source, ptx) = (source.display(), ptx.display());

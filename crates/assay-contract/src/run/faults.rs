@@ -18,7 +18,7 @@ use assay_record::{
 use super::assemble::assemble;
 use super::select::gates_of;
 use super::shared::{References, Sharing};
-use super::unit::{Unit, UnitResult};
+use super::unit::{Held, Unit, UnitResult};
 use super::{CheckOptions, DeviceFactory, GATES_THAT_RUN, KernelOutcome, Progress, workers};
 use crate::bind::DeviceSubject;
 use crate::fault::{BuiltFault, Fault};
@@ -56,12 +56,12 @@ pub fn run_faults(
         faults.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut device = None;
+        let mut held = Held::default();
         while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
             let references = References::default();
             for at in group {
                 let run = FaultRun { fault: faults[*at], kernels, options, progress };
-                let result = run.through_all(&references, &mut device, devices);
+                let result = run.through_all(&references, &mut held, devices);
                 *results[*at].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = result;
             }
         }
@@ -133,19 +133,19 @@ impl FaultRun<'_> {
     fn through_all(
         self,
         references: &References,
-        device: &mut Option<Box<dyn Device>>,
+        held: &mut Held,
         devices: &DeviceFactory<'_>,
     ) -> Option<FaultResult> {
         let kernel = Sharing { kernel: &self.fault.kernel, references };
         let surroundings = (self.kernels, self.options.seed, self.progress);
         let gates = fault_gates(&self.fault.fault, self.options);
-        let judge = |gate: Gate| self.unit(&kernel, gate).run_on(device, devices, surroundings);
+        let judge = |gate: Gate| self.unit(&kernel, gate).run_on(held, devices, surroundings);
         let units: Vec<UnitResult> = gates.into_iter().map(judge).collect();
         let outcome = assemble(self.fault.kernel.spec(), units);
         if outcome.skipped {
             return None;
         }
-        let compared = match device {
+        let compared = match &mut held.device {
             Some(device) if is_uncaught(&outcome.result) => {
                 Some(self.compare(device.as_mut(), references))
             }

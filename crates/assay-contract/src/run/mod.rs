@@ -32,7 +32,7 @@ pub(crate) use select::gate_without_cases;
 pub use select::{Listed, Selection, list, select};
 
 use assemble::assemble;
-use unit::{Unit, UnitResult};
+use unit::{Held, Unit, UnitResult};
 
 /// All gates, in order.
 pub const GATES: [Gate; 5] = Gate::ALL;
@@ -77,8 +77,10 @@ pub struct Silent;
 
 impl Progress for Silent {}
 
-/// Opens one more device of the kind asked for.
-pub type DeviceFactory<'a> = dyn Fn() -> Result<Box<dyn Device>, DeviceError> + Sync + 'a;
+/// Opens one more device of the kind asked for. It is told the architecture that the kernel was
+/// compiled for, where its module names one (`sm_90`): an emulator is opened as that chip.
+pub type DeviceFactory<'a> =
+    dyn Fn(Option<&str>) -> Result<Box<dyn Device>, DeviceError> + Sync + 'a;
 
 /// What a run found about one kernel, and the exit code that follows from it alone.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,11 +120,11 @@ pub fn run(
     let results: Vec<Mutex<Option<UnitResult>>> = units.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut device = None;
+        let mut held = Held::default();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(unit) = units.get(at) else { break };
-            let result = unit.run_on(&mut device, devices, (kernels, options.seed, progress));
+            let result = unit.run_on(&mut held, devices, (kernels, options.seed, progress));
             *results[at].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
         }
     };

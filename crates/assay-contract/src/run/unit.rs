@@ -58,6 +58,13 @@ impl UnitResult {
     }
 }
 
+/// A worker's device, and the architecture that it was opened for.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) device: Option<Box<dyn Device>>,
+    architecture: Option<String>,
+}
+
 /// All kernels of the run, the seed, and who is told.
 type Surroundings<'a> = (&'a [&'a dyn Kernel], u64, &'a dyn Progress);
 
@@ -65,20 +72,26 @@ impl Unit<'_> {
     /// Runs on the worker's device, opening one where it has none or has lost it.
     pub(super) fn run_on(
         self,
-        device: &mut Option<Box<dyn Device>>,
+        held: &mut Held,
         devices: &DeviceFactory<'_>,
         surroundings: Surroundings<'_>,
     ) -> UnitResult {
-        if device.is_none() {
-            match devices() {
-                Ok(opened) => *device = Some(opened),
+        let architecture = self.kernel.spec().architecture();
+        if held.architecture.as_deref() != architecture {
+            *held = Held { device: None, architecture: architecture.map(str::to_owned) };
+        }
+        if held.device.is_none() {
+            match devices(architecture) {
+                Ok(opened) => held.device = Some(opened),
                 Err(error) => return self.ended(Err(no_device(&run_error(&error)))),
             }
         }
-        let Some(opened) = device else { return self.ended(Err(no_device(&"none was opened"))) };
+        let Some(opened) = &mut held.device else {
+            return self.ended(Err(no_device(&"none was opened")));
+        };
         let result = self.run(opened.as_mut(), surroundings);
         if result.lost_device {
-            *device = None;
+            held.device = None;
         }
         result
     }
@@ -184,7 +197,10 @@ pub(super) fn find_replaced<'k>(
     kernels: &[&'k dyn Kernel],
 ) -> Result<Option<&'k dyn Kernel>, RunError> {
     let Some(name) = kernel.replaced() else { return Ok(None) };
-    let found = kernels.iter().find(|other| other.spec().name == name).copied();
+    let named = |name: &str| kernels.iter().find(|other| other.spec().name == name).copied();
+    // Of a kernel that is compiled for several targets, the one for the same target.
+    let target = kernel.spec().name.split_once('@').map(|(_, target)| format!("{name}@{target}"));
+    let found = target.and_then(|name| named(&name)).or_else(|| named(name));
     let missing = || {
         let place = &kernel.spec().source;
         RunError::request(format!("{place}: the replaced kernel `{name}` is not registered"))

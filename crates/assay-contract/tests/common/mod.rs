@@ -78,7 +78,7 @@ pub(crate) fn by_arrival(name: &str, more: &str) -> FunctionKernel {
 
 /// Runs kernels that need no device.
 pub(crate) fn check(kernels: &[&dyn Kernel], options: &CheckOptions) -> RunOutcome {
-    run::run(kernels, &|| Ok(no_device()), options, &Silent)
+    run::run(kernels, &|_| Ok(no_device()), options, &Silent)
 }
 
 /// All gates, seed 1, one worker.

@@ -81,7 +81,7 @@ impl Seen {
              the manifest holds it",
             chip.name()
         ));
-        if let (Chip::Cuda(table), ModuleKind::Ptx) = (chip, module.kind) {
+        if let (Chip::Cuda(table), ModuleKind::Ptx) = (chip, &module.kind) {
             let kernel = declared(&String::from_utf8_lossy(&module.bytes), symbol);
             let mut fit = fit_cuda(table, &kernel, &served.1.launch);
             fit.occupancy = None;
