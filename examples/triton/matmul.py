@@ -1,4 +1,4 @@
-"""Matrix product of bf16 on tensor cores: a tile of M x N a program, K in steps, all edges masked."""
+"""Matrix product of bf16 on tensor cores: a tile of C a program, K in steps, all edges masked."""
 
 import triton
 import triton.language as tl

@@ -237,7 +237,9 @@ fn a_kernel_for_other_backends_is_skipped() {
 #[test]
 fn a_device_that_does_not_open_is_exit_3() {
     let kernel = correct("row_sum", "");
-    let closed = |_: Option<&str>| Err(assay_device::DeviceError::Lost { cause: "it is unplugged".to_owned() });
+    let closed = |_: Option<&str>| {
+        Err(assay_device::DeviceError::Lost { cause: "it is unplugged".to_owned() })
+    };
     let run = run::run(&[&kernel], &closed, &repeat(), &Silent);
     assert_eq!(run.exit, ExitCode::NoDevice);
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use assay_contract::Kernel;
 use assay_contract::fault::Fault;
 use assay_contract::manifest::{
-    EmbeddedFiles, Manifest, ManifestError, ManifestKernel, RecordedFiles,
-    load_manifest_with, parse_manifest,
+    EmbeddedFiles, Manifest, ManifestError, ManifestKernel, RecordedFiles, load_manifest_with,
+    parse_manifest,
 };
 use assay_contract::spec::SourcePlace;
 use assay_limits::Records;
@@ -38,7 +38,10 @@ impl Suite {
         let own: Vec<Manifest> = if manifests.is_empty() {
             built_in().map(embedded).collect()
         } else {
-            manifests.iter().map(|path| load_manifest_with(path, &TritonFiles::around(path))).collect()
+            manifests
+                .iter()
+                .map(|path| load_manifest_with(path, &TritonFiles::around(path)))
+                .collect()
         };
         for manifest in own.into_iter().chain([embedded(CONTROLS)]) {
             suite.add(manifest, &mut places);

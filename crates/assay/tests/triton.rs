@@ -202,7 +202,8 @@ fn a_source_with_a_syntax_error_gives_the_line() {
     }
     let folder = scratch(name);
     let manifest = softmax_with(&folder, "", "");
-    fs::write(folder.join("softmax.py"), "import triton\n\ndef softmax_kernel(:\n").expect("written");
+    fs::write(folder.join("softmax.py"), "import triton\n\ndef softmax_kernel(:\n")
+        .expect("written");
     let output = assay(&["check", "--manifest"]).arg(&manifest).output().expect("assay starts");
     let words = words(&output);
     assert!(words.contains("line 3") && words.contains("SyntaxError"), "{words}");

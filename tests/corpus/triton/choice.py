@@ -106,7 +106,8 @@ def reductions(x, y, ROWS: tl.constexpr, COLS: tl.constexpr):
     tl.store(y + COLS + 2 * ROWS + column, tl.xor_sum(values, axis=0))
     turned = tl.trans(values)
     tl.store(y + COLS + 2 * ROWS + COLS + column[:, None] * ROWS + row[None, :], turned)
-    tl.store(y + 2 * COLS + 2 * ROWS + ROWS * COLS + row, tl.sum(tl.flip(values, 1) * column, axis=1))
+    flipped = tl.sum(tl.flip(values, 1) * column, axis=1)
+    tl.store(y + 2 * COLS + 2 * ROWS + ROWS * COLS + row, flipped)
 
 
 @triton.jit

@@ -14,7 +14,8 @@ def matmul(
     total = tl.zeros([TILE_M, TILE_N], TOTAL)
     for start in range(0, k, TILE_K):
         along = start + tl.arange(0, TILE_K)
-        left = tl.load(a + row * k + along[None, :], mask=(row < m) & (along[None, :] < k), other=0)
+        left = tl.load(
+            a + row * k + along[None, :], mask=(row < m) & (along[None, :] < k), other=0)
         right = tl.load(
             b + along[:, None] * n + column, mask=(along[:, None] < k) & (column < n), other=0)
         total = tl.dot(left, right, total, input_precision=PRECISION, out_dtype=TOTAL)
@@ -31,10 +32,11 @@ def matmul_transposed(
     total = tl.zeros([TILE_M, TILE_N], c.dtype.element_ty)
     for start in range(0, k, TILE_K):
         along = start + tl.arange(0, TILE_K)
-        left = tl.load(a + row * k + along[None, :], mask=(row < m) & (along[None, :] < k), other=0)
+        left = tl.load(
+            a + row * k + along[None, :], mask=(row < m) & (along[None, :] < k), other=0.0)
         right = tl.load(
             b + column[:, None] * k + along[None, :],
-            mask=(column[:, None] < n) & (along[None, :] < k), other=0)
+            mask=(column[:, None] < n) & (along[None, :] < k), other=0.0)
         total = tl.dot(left, right.T, total, out_dtype=c.dtype.element_ty)
     tl.store(c + row * n + column[None, :], total, mask=(row < m) & (column[None, :] < n))
 
@@ -59,7 +61,8 @@ def matmul_persistent(
             left = tl.load(
                 a + row * k + along[None, :], mask=(row < m) & (along[None, :] < k), other=0.0)
             right = tl.load(
-                b + along[:, None] * n + column, mask=(along[:, None] < k) & (column < n), other=0.0)
+                b + along[:, None] * n + column, mask=(along[:, None] < k) & (column < n),
+                other=0.0)
             total = tl.dot(left, right, total)
         tl.store(c + row * n + column, total, mask=(row < m) & (column < n))
 

@@ -104,7 +104,10 @@ fn split_types(text: &str) -> Vec<String> {
     types.filter(|text| !text.is_empty()).collect()
 }
 
-fn read_values(table: &Table<'_>, key: &str) -> Result<BTreeMap<String, TritonValue>, ManifestError> {
+fn read_values(
+    table: &Table<'_>,
+    key: &str,
+) -> Result<BTreeMap<String, TritonValue>, ManifestError> {
     let Some(entry) = table.get(key) else { return Ok(BTreeMap::new()) };
     let value = |entry: &Entry<'_>| -> Result<TritonValue, ManifestError> {
         if entry.is_text() {
@@ -234,7 +237,8 @@ fn check_arguments(
         let args = entry.any_table()?.need("args")?;
         if launch.arguments.len() != signature.len() {
             let (passed, taken) = (launch.arguments.len(), signature.len());
-            let message = format!("the launch passes {passed} arguments, the signature has {taken}");
+            let message =
+                format!("the launch passes {passed} arguments, the signature has {taken}");
             let hint = "constexprs and the scratch pointers at the end are not passed";
             return Err(args.error(message).hint(hint));
         }
@@ -332,7 +336,8 @@ fn complete(kernel: &mut Spec, facts: &TritonFacts) -> Result<(), String> {
         }
         let scratch = [("global", facts.global_scratch), ("profile", facts.profile_scratch)];
         for (kind, (bytes, align)) in scratch {
-            let argument = scratch_argument(&format!("triton_{kind}_scratch"), launch, bytes, align)?;
+            let argument =
+                scratch_argument(&format!("triton_{kind}_scratch"), launch, bytes, align)?;
             if !hidden.iter().any(|other| other.name == argument.name) {
                 hidden.push(argument.clone());
             }

@@ -110,11 +110,15 @@ impl Cache {
             }
             fs::write(new.path().join("build.json"), serde_json::to_vec(&kept)?)?;
             let folder = self.root.join(key);
-            // A build that is there already is stale, or somebody else's of the same.
-            let _ = fs::remove_dir_all(&folder);
             match fs::rename(new.path(), &folder) {
-                Err(_) if folder.join("build.json").is_file() => Ok(()),
-                renamed => renamed,
+                // Somebody else was faster, and made the same.
+                Err(_) if self.get(job, triton).is_some() => Ok(()),
+                // What is there is stale.
+                Err(_) => {
+                    fs::remove_dir_all(&folder)?;
+                    fs::rename(new.path(), &folder)
+                }
+                Ok(()) => Ok(()),
             }
         })();
         written.map_err(|error| self.unwritable(&error))

@@ -150,7 +150,8 @@ def sources(file):
     found = {file}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None) or ""
-        if path.endswith(".py") and not any(root in pathlib.Path(path).parents for root in installed):
+        own = not any(root in pathlib.Path(path).parents for root in installed)
+        if path.endswith(".py") and own:
             found.add(path)
     return sorted(found)
 

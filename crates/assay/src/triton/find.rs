@@ -29,8 +29,15 @@ impl Triton {
     /// change what it makes.
     pub(crate) fn python(&self) -> Command {
         const KEPT: [&str; 9] = [
-            "PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
-            "VIRTUAL_ENV", "PYENV_VERSION",
+            "PATH",
+            "HOME",
+            "LANG",
+            "TMPDIR",
+            "LD_LIBRARY_PATH",
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "VIRTUAL_ENV",
+            "PYENV_VERSION",
         ];
         let mut command = Command::new("python3");
         command.env_clear().env("PYTHONDONTWRITEBYTECODE", "1");

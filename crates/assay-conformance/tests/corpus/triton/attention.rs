@@ -16,8 +16,8 @@ pub(super) fn case(facts: &Facts) -> Option<Case> {
 
 fn attention(facts: &Facts, causal: bool) -> Case {
     let (heads, length, dim, scale) = (2, 100, 64, 0.125);
-    let [q, k, v] = [41, 42, 43]
-        .map(|seed| rounded(Format::F16, &noise(seed, heads * length * dim)));
+    let [q, k, v] =
+        [41, 42, 43].map(|seed| rounded(Format::F16, &noise(seed, heads * length * dim)));
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut o = Vec::new();
     for row in 0..heads * length {

@@ -155,7 +155,12 @@ fn reductions(facts: &Facts) -> Case {
     y.extend((0..cols).map(|at| column(at).fold(0, |all, value| all ^ value)));
     y.extend((0..cols).flat_map(column));
     y.extend((0..rows).map(|at| {
-        row(at).iter().rev().zip(0..).map(|(value, column): (&i32, i32)| value * column).sum::<i32>()
+        row(at)
+            .iter()
+            .rev()
+            .zip(0..)
+            .map(|(value, column): (&i32, i32)| value * column)
+            .sum::<i32>()
     }));
     let grid = [1, 1, 1];
     facts.end(facts.launch(grid).reads(&x).writes(exact(&y)), grid)
@@ -165,8 +170,11 @@ fn gather(facts: &Facts) -> Case {
     let (rows, cols) = (16, 64);
     let x = integers(29, rows * cols, -1000, 1000);
     let indices = integers(30, rows * cols, 0, cols as i32);
-    let y: Vec<i32> =
-        indices.iter().enumerate().map(|(at, index)| x[at / cols * cols + *index as usize]).collect();
+    let y: Vec<i32> = indices
+        .iter()
+        .enumerate()
+        .map(|(at, index)| x[at / cols * cols + *index as usize])
+        .collect();
     let grid = [1, 1, 1];
     facts.end(facts.launch(grid).reads(&x).reads(&indices).writes(exact(&y)), grid)
 }

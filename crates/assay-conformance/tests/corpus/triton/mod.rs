@@ -35,7 +35,18 @@ pub(crate) struct Facts {
 }
 
 /// What Triton refuses: the kernel, the targets, and a part of its reason.
-const REFUSED: &[(&str, &[u32], &str)] = &[];
+const REFUSED: &[(&str, &[u32], &str)] = &[
+    ("quantise_e4m3", &[80], E4M3),
+    ("dequantise_e4m3", &[80], E4M3),
+    ("matmul_e4m3", &[80], E4M3),
+    ("matmul_mxfp8", &[80], E4M3),
+    ("matmul_mxfp8_e5m2", &[80], E4M3),
+    ("matmul_mxfp8_mxfp4", &[80], E4M3),
+    ("matmul_nvfp4", &[80], E4M3),
+    // Only sm_120 has such products, and Triton does without them only where the scale is e8m0.
+    ("matmul_nvfp4", &[90], "PassManager::run failed"),
+];
+const E4M3: &str = "type fp8e4nv not supported in this architecture";
 
 /// What the emulator does not run: the kernel, the target, and the opcode that it names.
 const NOT_EMULATED: &[(&str, u32, &[(&str, &str)])] = &[];

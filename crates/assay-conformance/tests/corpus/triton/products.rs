@@ -10,7 +10,9 @@ use crate::case::{Case, close, exact, judged, pack, rounded};
 pub(super) fn case(facts: &Facts) -> Option<Case> {
     use Format::{Bf16, E4m3, E5m2, F16, F32, F64};
     Some(match facts.name.as_str() {
-        "matmul_bf16" | "matmul_persistent" => product(facts, &Shape::PLAIN, (Bf16, Bf16, F32), FINE),
+        "matmul_bf16" | "matmul_persistent" => {
+            product(facts, &Shape::PLAIN, (Bf16, Bf16, F32), FINE)
+        }
         "matmul_f16" => product(facts, &Shape::PLAIN, (F16, F16, F16), FINE),
         "matmul_f16_short" => product(facts, &Shape::SHORT, (F16, F16, F32), FINE),
         // Every step along k is rounded to fp16.
@@ -100,7 +102,12 @@ fn near(format: Format, want: Vec<f64>, sizes: Vec<f64>, share: f64) -> crate::c
     })
 }
 
-fn product(facts: &Facts, shape: &Shape, (fa, fb, fc): (Format, Format, Format), share: f64) -> Case {
+fn product(
+    facts: &Facts,
+    shape: &Shape,
+    (fa, fb, fc): (Format, Format, Format),
+    share: f64,
+) -> Case {
     let a = rounded(fa, &noise(31, shape.m * shape.k));
     let b = rounded(fb, &noise(32, shape.k * shape.n));
     let (c, sizes) = shape.multiply(&a, &b);
@@ -123,8 +130,10 @@ fn int4(facts: &Facts) -> Case {
     let a = rounded(Format::F16, &noise(35, shape.m * shape.k));
     let packed: Vec<i8> =
         integers(36, shape.k / 2 * shape.n, -128, 128).into_iter().map(|v| v as i8).collect();
-    let scales: Vec<f64> =
-        integers(37, shape.k / 32 * shape.n, -4, 2).into_iter().map(|e| f64::from(e).exp2()).collect();
+    let scales: Vec<f64> = integers(37, shape.k / 32 * shape.n, -4, 2)
+        .into_iter()
+        .map(|e| f64::from(e).exp2())
+        .collect();
     let mut b = Vec::new();
     for (inner, column) in (0..shape.k).flat_map(|inner| (0..shape.n).map(move |c| (inner, c))) {
         let byte = packed[inner / 2 * shape.n + column];
@@ -155,7 +164,8 @@ fn descriptor_reduce(facts: &Facts) -> Case {
 fn scaled(facts: &Facts, (fa, fb): (Format, Format), block: usize) -> Case {
     let (m, n, k) = (128, 32, 128);
     let scale = if block == 32 { Format::E8m0 } else { Format::E4m3 };
-    let elements = |format: Format, seed, count| rounded(format, &scaled_noise(format, seed, count));
+    let elements =
+        |format: Format, seed, count| rounded(format, &scaled_noise(format, seed, count));
     let (a, b) = (elements(fa, 51, m * k), elements(fb, 52, n * k));
     let scales = |seed, count: usize| -> Vec<f64> {
         integers(seed, count, -3, 4).into_iter().map(|e| f64::from(e).exp2()).collect()

@@ -95,8 +95,7 @@ fn rms_norm(facts: &Facts) -> Case {
 fn cross_entropy(facts: &Facts) -> Case {
     let (rows, cols) = (4, 300);
     let x = rounded(Format::F32, &scaled(noise(8, rows * cols), 5.0));
-    let labels: Vec<i64> =
-        integers(9, rows, 0, cols as i32).into_iter().map(i64::from).collect();
+    let labels: Vec<i64> = integers(9, rows, 0, cols as i32).into_iter().map(i64::from).collect();
     let (mut gradients, totals) = weights(&x, cols);
     let mut losses = Vec::new();
     for (row, label) in labels.iter().enumerate() {
@@ -133,9 +132,11 @@ fn dropout(facts: &Facts) -> Case {
         // As Triton makes a float of it.
         (positive as f32) * 4.656_612_7e-10 < keep
     };
-    let y: Vec<f64> = x.iter().enumerate().map(|(at, x)| if kept(at) { x / 0.75 } else { 0.0 }).collect();
+    let y: Vec<f64> =
+        x.iter().enumerate().map(|(at, x)| if kept(at) { x / 0.75 } else { 0.0 }).collect();
     let grid = [4, 1, 1];
-    let case = facts.launch(grid).reads_as(Format::F32, &x).writes(close(Format::F32, &y, 4e-7, 0.0));
+    let case =
+        facts.launch(grid).reads_as(Format::F32, &x).writes(close(Format::F32, &y, 4e-7, 0.0));
     facts.end(case.value(count as i32).value(keep).value(seed as i32), grid)
 }
 
