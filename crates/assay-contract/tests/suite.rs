@@ -52,7 +52,7 @@ fn row_sum() -> Vec<ManifestKernel> {
 
 fn check(kernels: &[ManifestKernel], options: &CheckOptions) -> RunOutcome {
     let kernels: Vec<&dyn Kernel> = kernels.iter().map(|kernel| kernel as &dyn Kernel).collect();
-    run::run(&kernels, &|| assay_device::open("emulator"), options, &Silent)
+    run::run(&kernels, &|_| assay_device::open("emulator"), options, &Silent)
 }
 
 /// What went otherwise than it should, for a failing test to print.
@@ -150,6 +150,6 @@ fn every_kernel_of_the_suite_agrees_with_the_gpu_that_loads_it_gpu() {
     let suite = suite();
     let kernels: Vec<&dyn Kernel> = suite.iter().map(|kernel| kernel as &dyn Kernel).collect();
     let options = CheckOptions { gates: vec![Gate::Limits], ..CheckOptions::default() };
-    let run = run::run(&kernels, &|| assay_device::open("cuda:0"), &options, &Silent);
+    let run = run::run(&kernels, &|_| assay_device::open("cuda:0"), &options, &Silent);
     assert_eq!(run.exit, ExitCode::Holds, "{}", problems(&run));
 }
