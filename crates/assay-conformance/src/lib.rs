@@ -16,6 +16,7 @@ mod record;
 mod run;
 mod select;
 mod sync;
+mod transfers;
 mod values;
 mod writer;
 
@@ -25,4 +26,5 @@ pub use page::page;
 pub use program::{Check, Program, programs};
 pub use record::{Entry, Head, Record, RecordError, check, measure, settled};
 pub use run::{KERNELS, Ran, module, run};
+pub use transfers::{Transfer, TransferEntry, transfer_digest, transfers};
 pub use values::{Input, Limit, operands};

@@ -4,11 +4,23 @@
 use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, KernelFacts};
 use crate::launch::Launch;
+use assay_emulator::TensorMap;
 
 /// The most blocks of a cluster on any chip, with the opt-in beyond the portable 8.
 pub const MAX_CLUSTER: u64 = 16;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// Checks a tensor map, its address the tensor's own.
+///
+/// # Errors
+/// [`DeviceError::InvalidRequest`] with the rule of `cuTensorMapEncodeTiled` that it breaks.
+pub fn check_tensor_map(map: &TensorMap) -> Result<(), DeviceError> {
+    map.problem().map_or(Ok(()), |reason| {
+        let hint = "keep to the rules of cuTensorMapEncodeTiled".to_string();
+        Err(DeviceError::InvalidRequest { reason, hint })
+    })
+}
 
 /// Checks a launch. What the kernel's facts leave unknown is not checked.
 ///

@@ -4,7 +4,8 @@ use crate::buffer::{Allocation, GuardDamage};
 use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, KernelFacts};
 use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
-use crate::launch::{Launch, LaunchReport};
+use crate::launch::{Argument, Launch, LaunchReport};
+use assay_emulator::TensorMap;
 
 /// Code for a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -118,6 +119,19 @@ pub trait Device: Send {
     /// # Errors
     /// [`DeviceError::UnknownHandle`].
     fn address(&self, buffer: BufferId) -> Result<u64, DeviceError>;
+
+    /// An argument that holds a tensor map: 128 bytes by value, for a parameter such as
+    /// `.param .align 64 .b8 map[128]`. The map's address counts from the buffer's first byte; the
+    /// tensor may be larger than the buffer, which only a copy of what is not there makes an error.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`], [`DeviceError::UnknownHandle`],
+    /// [`DeviceError::InvalidRequest`] or the driver's own words for a map that breaks the rules
+    /// of `cuTensorMapEncodeTiled`.
+    fn tensor_map(&mut self, buffer: BufferId, map: &TensorMap) -> Result<Argument, DeviceError> {
+        let _ = (buffer, map);
+        unsupported("tensor maps")
+    }
 
     /// Looks for bytes around a buffer that a kernel changed. `None` says that both guards are
     /// whole. A device that faults on the write itself never finds any.
@@ -290,6 +304,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn address(&self, buffer: BufferId) -> Result<u64, DeviceError> {
         (**self).address(buffer)
+    }
+    fn tensor_map(&mut self, buffer: BufferId, map: &TensorMap) -> Result<Argument, DeviceError> {
+        (**self).tensor_map(buffer, map)
     }
     fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError> {
         (**self).guard_damage(buffer)

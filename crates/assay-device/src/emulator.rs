@@ -13,13 +13,13 @@ use std::sync::Arc;
 pub use assay_emulator::TensorModel;
 use assay_emulator::{
     AllocationError, Approximation, Fault, FaultKind as Cause, LaunchConfig, MAX_BLOCK, MAX_GRID,
-    MAX_THREADS_PER_BLOCK, Machine, MachineConfig, Program,
+    MAX_THREADS_PER_BLOCK, Machine, MachineConfig, Program, TensorMap,
 };
 
 use crate::buffer::{
     ALIGNMENT, Allocation, GuardDamage, Side, check_range, find_damage, guard_pattern,
 };
-use crate::check::check_launch;
+use crate::check::{check_launch, check_tensor_map};
 use crate::device::{Device, Image};
 use crate::error::{DeviceError, FaultKind, KernelFault, Rejection};
 use crate::facts::{DeviceFacts, KernelFacts};
@@ -345,6 +345,13 @@ impl Device for EmulatorDevice {
 
     fn address(&self, buffer: BufferId) -> Result<u64, DeviceError> {
         Ok(self.buffer(buffer)?.address())
+    }
+
+    fn tensor_map(&mut self, buffer: BufferId, map: &TensorMap) -> Result<Argument, DeviceError> {
+        let address = self.buffer(buffer)?.address().wrapping_add(map.address);
+        let map = TensorMap { address, ..*map };
+        check_tensor_map(&map)?;
+        Ok(Argument::Bytes(map.encode().to_vec()))
     }
 
     fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError> {

@@ -11,7 +11,8 @@ use crate::device::{Device, Image};
 use crate::error::{DeviceError, FaultKind, KernelFault};
 use crate::facts::{DeviceFacts, KernelFacts};
 use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
-use crate::launch::{Launch, LaunchReport};
+use crate::launch::{Argument, Launch, LaunchReport};
+use assay_emulator::TensorMap;
 
 /// What goes wrong and when. Counts start from 1. The default is that nothing does.
 #[derive(Clone, PartialEq, Debug)]
@@ -171,6 +172,10 @@ impl<D: Device> Device for FaultInjecting<D> {
 
     fn address(&self, buffer: BufferId) -> Result<u64, DeviceError> {
         self.inner.address(buffer)
+    }
+
+    fn tensor_map(&mut self, buffer: BufferId, map: &TensorMap) -> Result<Argument, DeviceError> {
+        self.inner()?.tensor_map(buffer, map)
     }
 
     fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError> {

@@ -186,5 +186,13 @@ functions! {
         function_name = "cuFuncGetName"(*mut *const c_char, Opaque);
         function_count = "cuModuleGetFunctionCount"(*mut u32, Opaque);
         function_list = "cuModuleEnumerateFunctions"(*mut Opaque, u32, Opaque);
+        tensor_map_tiled = "cuTensorMapEncodeTiled"(
+            *mut c_void, i32, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32,
+            i32, i32, i32, i32
+        );
+        tensor_map_im2col = "cuTensorMapEncodeIm2col"(
+            *mut c_void, i32, u32, *mut c_void, *const u64, *const u64, *const i32, *const i32,
+            u32, u32, *const u32, i32, i32, i32, i32
+        );
     }
 }

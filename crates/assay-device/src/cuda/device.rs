@@ -10,12 +10,13 @@ use super::memory::Buffer;
 use super::module::{Kernel, Module, check_kind};
 use super::perturb::Perturbation;
 use crate::buffer::{Allocation, GuardDamage, check_range};
-use crate::check::check_launch;
+use crate::check::{check_launch, check_tensor_map};
 use crate::device::{Device, Image};
 use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, KernelFacts};
 use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
 use crate::launch::{Argument, Launch, LaunchReport};
+use assay_emulator::TensorMap;
 
 /// How many kernels a fault's message names at most.
 const SUSPECTS: usize = 4;
@@ -273,6 +274,14 @@ impl Device for CudaDevice {
 
     fn address(&self, buffer: BufferId) -> Result<u64, DeviceError> {
         Ok(self.buffer(buffer)?.address())
+    }
+
+    fn tensor_map(&mut self, buffer: BufferId, map: &TensorMap) -> Result<Argument, DeviceError> {
+        self.alive()?;
+        let address = self.buffer(buffer)?.address().wrapping_add(map.address);
+        check_tensor_map(&TensorMap { address, ..*map })?;
+        let encoded = super::tensor::encode(&self.context, address, map);
+        self.note(encoded).map(Argument::Bytes)
     }
 
     fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError> {

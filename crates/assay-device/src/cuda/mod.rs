@@ -28,6 +28,7 @@ mod memory;
 mod module;
 mod perturb;
 mod status;
+mod tensor;
 
 pub use api::REQUIRED_FUNCTIONS;
 pub use device::CudaDevice;
