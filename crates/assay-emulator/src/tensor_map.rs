@@ -4,6 +4,8 @@
 //! This is the emulator's own layout; `tensormap.replace` writes it field by field, from zeros or
 //! over a map that the host made.
 
+use crate::arithmetic::half::OUT_OF_BOUNDS_NAN;
+
 /// Bytes of a map.
 pub const TENSOR_MAP_BYTES: usize = 128;
 /// The most dimensions of a tensor.
@@ -334,6 +336,11 @@ impl TensorMap {
         u64::from(elements) * u64::from(self.element.bytes())
     }
 
+    /// Bytes from one row of the box to the next in shared memory: a swizzle keeps short rows apart.
+    pub(crate) fn pitch(&self) -> u64 {
+        self.row_bytes().max(self.swizzle.span().into())
+    }
+
     /// Where byte `address` of shared memory lies after swizzling.
     #[inline]
     pub(crate) fn swizzled(&self, address: u64) -> u64 {
@@ -345,14 +352,10 @@ impl TensorMap {
         address ^ (((address >> 7) & (span / atom - 1)) * atom)
     }
 
-    /// What an element outside the tensor holds, in the low bytes.
-    pub(crate) fn filler(&self) -> u64 {
-        match self.element.bytes() {
-            _ if !self.fills_nan || !self.element.is_float() => 0,
-            2 => 0x7fff,
-            4 => 0x7fff_ffff,
-            _ => 0x7fff_ffff_ffff_ffff,
-        }
+    /// What every 16 bits outside the tensor hold, of whatever type the elements are: zeros, or the
+    /// NaN that `fma.oob` knows. Settled on an H200.
+    pub(crate) fn filler(&self) -> u16 {
+        if self.fills_nan && self.element.is_float() { OUT_OF_BOUNDS_NAN } else { 0 }
     }
 }
 

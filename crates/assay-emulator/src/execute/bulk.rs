@@ -6,11 +6,13 @@
 //! wait, or counts bytes wrongly, computes nonsense here.
 
 use super::access::lanes_of;
+use super::address;
 use super::atomic::combined;
 use super::block::Block;
 use super::effect::{Atomic, AtomicOperation, AtomicType, SpaceKind};
 use super::engine::{Engine, Flow, Step, Trouble};
 use super::frame::{LANES, Operands};
+use super::mbarrier::Place;
 use super::tensor_box::{Corner, Row, rows};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
@@ -20,8 +22,9 @@ use crate::tensor_map::TensorMap;
 const UNIT: u64 = 16;
 /// Boxes of tensors start at multiples of this in shared memory.
 const BOX_ALIGNMENT: u64 = 128;
-/// Copies of a block that are under way at most; beyond, the oldest completes.
-const MOST_PENDING: usize = 4096;
+/// Copies of a block that are under way at most. Beyond, the oldest store completes, and a load is
+/// refused: nobody waits for them.
+const MOST_PENDING: usize = 1024;
 
 /// What a copy combines its destination with, rather than overwriting it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +51,8 @@ pub(crate) struct Bulk {
     pub(crate) reduction: Option<Reduction>,
     /// `.cp_mask`: which bytes of each 16 are copied.
     pub(crate) masked: bool,
+    /// `.multicast::cluster`: to the same place in each block of a mask.
+    pub(crate) multicast: bool,
 }
 
 /// The global side of a copy.
@@ -89,6 +94,14 @@ impl Shape {
         }
     }
 
+    /// Bytes of shared memory from its start to its end.
+    fn extent(&self) -> u64 {
+        match self {
+            Shape::Box { map, .. } => super::tensor_box::row_count(map) * map.pitch(),
+            _ => self.bytes(),
+        }
+    }
+
     fn rows(&self, mut visit: impl FnMut(Row)) {
         match self {
             Shape::Line { address, bytes, .. } => {
@@ -101,8 +114,14 @@ impl Shape {
 
     /// Where byte `offset` of the box lies in shared memory.
     fn place(&self, start: u64, offset: u64) -> usize {
-        let address = start + offset;
-        (if let Shape::Box { map, .. } = self { map.swizzled(address) } else { address }) as usize
+        let address = match self {
+            Shape::Box { map, .. } => {
+                let (row, column) = (offset / map.row_bytes(), offset % map.row_bytes());
+                map.swizzled(start + row * map.pitch() + column)
+            }
+            _ => start + offset,
+        };
+        address as usize
     }
 
     fn is_swizzled(&self) -> bool {
@@ -144,9 +163,9 @@ impl<O: Observer> Engine<'_, O> {
         let to = self.read_register(operands.d, true);
         let from = self.read_register(operands.a, true);
         let signals = self.read_register(operands.b, true);
-        let [size, bytes_mask, ..] = self.code().lists[operands.c as usize];
+        let [size, mask_slot, ..] = self.code().lists[operands.c as usize];
         let sizes = self.read_register(size, false);
-        let masks = self.read_register(bytes_mask, false);
+        let masks = self.read_register(mask_slot, false);
         for lane in lanes_of(mask) {
             let bytes = sizes[lane];
             if !bytes.is_multiple_of(UNIT) {
@@ -160,71 +179,121 @@ impl<O: Observer> Engine<'_, O> {
             let mask = if bulk.masked { masks[lane] as u16 } else { u16::MAX };
             let shape = match bulk.direction {
                 Direction::Across => {
-                    let start = self.bulk_shared(global, bytes, UNIT, lane, false)?;
+                    let (_, start) = self.own_place(global, bytes, UNIT, lane)?;
                     let taken = self.block.async_bytes(start as usize..(start + bytes) as usize);
                     Shape::Taken(taken.to_vec())
                 }
                 _ => Shape::Line { address: global, bytes, mask },
             };
-            self.start_bulk(bulk, shape, shared, signals[lane], lane)?;
+            let blocks = bulk.multicast.then_some(masks[lane] as u16);
+            self.start_bulk(bulk, shape, (shared, signals[lane], blocks), lane)?;
         }
         Ok(Flow::Next)
     }
 
-    /// Checks a copy and puts it among those under way.
+    /// Checks a copy and puts it among those under way. Its shared side, its mbarrier, and for
+    /// `.multicast` the blocks that get it.
     pub(crate) fn start_bulk(
         &mut self,
         bulk: Bulk,
         shape: Shape,
-        shared: u64,
-        signal: u64,
+        (shared, signal, blocks): (u64, u64, Option<u16>),
         lane: usize,
     ) -> Step<()> {
         let out = bulk.direction == Direction::Out;
         let bytes = shape.bytes();
         let alignment = if matches!(shape, Shape::Box { .. }) { BOX_ALIGNMENT } else { UNIT };
-        let shared = self.bulk_shared(shared, bytes, alignment, lane, !out)?;
         self.check_global(&shape, out, lane)?;
-        let signal = if out { 0 } else { self.bulk_shared(signal, 8, 8, lane, true)? };
-        if !out && bulk.reduction.is_none() {
-            let poison = vec![!self.launch.poison; bytes as usize];
-            self.block.write_async(shared as usize, &poison);
-        }
         let copy = BulkCopy {
             thread: (self.warp * LANES + lane) as u32,
             direction: bulk.direction,
             reduction: bulk.reduction,
             group: self.block.warps[self.warp].bulk_group[lane],
-            signal,
+            signal: 0,
             shape,
-            shared,
+            shared: 0,
             bytes,
             taken: None,
         };
-        if self.block.bulk.len() >= MOST_PENDING {
-            self.finish_bulk(|_| true, false, 1);
+        if out {
+            let (_, shared) = self.own_place(shared, copy.shape.extent(), alignment, lane)?;
+            if self.block.bulk.len() >= MOST_PENDING {
+                self.finish_bulk(|_| true, false, 1);
+            }
+            self.block.bulk.push(BulkCopy { shared, ..copy });
+            return Ok(());
         }
-        self.block.bulk.push(copy);
+        let Some(blocks) = blocks else {
+            return self.bulk_into(copy, (shared, signal), alignment, lane);
+        };
+        let at = |rank, at| address::mapped(rank, address::unmapped(at).1);
+        for rank in (0..16).filter(|rank| blocks >> rank & 1 == 1) {
+            let to = (at(rank, shared), at(rank, signal));
+            self.bulk_into(copy.clone(), to, alignment, lane)?;
+        }
         Ok(())
     }
 
-    /// The place in the block's shared memory of a shared or generic address.
-    fn bulk_shared(
+    /// Starts a copy into the shared memory of a block of the cluster, which has the mbarrier too.
+    fn bulk_into(
         &mut self,
-        at: u64,
+        mut copy: BulkCopy,
+        (shared, signal): (u64, u64),
+        alignment: u64,
+        lane: usize,
+    ) -> Step<()> {
+        let place = self.bulk_place(shared, copy.shape.extent(), alignment, lane)?;
+        let barrier = self.bulk_place(signal, 8, 8, lane)?;
+        self.object(barrier, lane)?;
+        let rank = |(_, at): Place| address::unmapped(at).0;
+        if rank(place) != rank(barrier) {
+            let what = "a bulk copy to one block with its mbarrier in another".to_owned();
+            return Err(Trouble::new(FaultKind::CopyMisuse { what }, 1 << lane));
+        }
+        copy.shared = address::unmapped(place.1).1;
+        copy.signal = address::unmapped(barrier.1).1;
+        let poison = (copy.reduction.is_none()).then_some(!self.launch.poison);
+        let block = self.block_at(place);
+        if block.bulk.len() >= MOST_PENDING {
+            let what = format!("more than {MOST_PENDING} bulk copies into one block under way");
+            return Err(Trouble::new(FaultKind::CopyMisuse { what }, 1 << lane));
+        }
+        if let Some(poison) = poison {
+            block.scatter(&copy, &vec![poison; copy.bytes as usize]);
+        }
+        block.bulk.push(copy);
+        Ok(())
+    }
+
+    /// The place of a shared address in the running block.
+    fn own_place(&mut self, at: u64, bytes: u64, alignment: u64, lane: usize) -> Step<Place> {
+        let (space, at) = self.resolved(SpaceKind::Shared, lane, at)?;
+        self.check_place((space, at), bytes, alignment, lane, false)
+    }
+
+    /// The place of a shared address in any block of the cluster.
+    fn bulk_place(&mut self, at: u64, bytes: u64, alignment: u64, lane: usize) -> Step<Place> {
+        let place = self.resolved(SpaceKind::Cluster, lane, at)?;
+        self.check_place(place, bytes, alignment, lane, true)
+    }
+
+    fn check_place(
+        &mut self,
+        place: Place,
         bytes: u64,
         alignment: u64,
         lane: usize,
         write: bool,
-    ) -> Step<u64> {
-        let space = SpaceKind::Shared;
+    ) -> Step<Place> {
+        let (space, at) = place;
         if !at.is_multiple_of(alignment) {
             return Err(misaligned(space, at, alignment, lane));
         }
-        if self.shared_range(at, bytes).is_none() {
+        let offset = if space == SpaceKind::Cluster { address::unmapped(at).1 } else { at };
+        if self.shared_range(offset, bytes).is_none() {
             return Err(self.out_of_bounds(space, lane, at, bytes, write));
         }
-        Ok(at)
+        Ok(place)
     }
 
     /// Every byte of the global side lies in an allocation.
@@ -260,10 +329,7 @@ impl<O: Observer> Engine<'_, O> {
         let mut all = vec![0; shape.bytes() as usize];
         if let Shape::Box { map, .. } = shape {
             let filler = map.filler().to_le_bytes();
-            let size = map.element.bytes() as usize;
-            if map.filler() != 0 {
-                all.chunks_exact_mut(size).for_each(|part| part.copy_from_slice(&filler[..size]));
-            }
+            all.chunks_exact_mut(2).for_each(|part| part.copy_from_slice(&filler));
         }
         shape.rows(|row| {
             let start = (row.start + row.before) as usize;
@@ -271,12 +337,13 @@ impl<O: Observer> Engine<'_, O> {
             if row.inside > 0
                 && let Some(from) = self.global(row.address, row.inside)
             {
-                all[start..start + from.len()].copy_from_slice(from);
+                let target = &mut all[start..start + from.len()];
+                target.copy_from_slice(from);
+                if let Shape::Box { map, .. } = shape {
+                    super::tensor_map::convert(map.element, target);
+                }
             }
         });
-        if let Shape::Box { map, .. } = shape {
-            super::tensor_map::convert(map.element, &mut all);
-        }
         all
     }
 

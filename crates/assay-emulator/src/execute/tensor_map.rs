@@ -23,6 +23,7 @@ pub(crate) struct BulkTensor {
     pub(crate) rank: u8,
     /// `.im2col` or `.im2col_no_offs`
     pub(crate) pixels: bool,
+    pub(crate) multicast: bool,
 }
 
 impl<O: Observer> Engine<'_, O> {
@@ -38,16 +39,23 @@ impl<O: Observer> Engine<'_, O> {
         let signals = self.read_register(operands.b, true);
         let list = self.code().lists[operands.c as usize];
         let values = list.map(|slot| self.read_register(slot, false));
+        let [blocks, ..] = self.code().lists[operands.c as usize + 1];
+        let blocks = self.read_register(blocks, false);
         for lane in lanes_of(mask) {
             let map = self.tensor_map(tensor, maps[lane], lane)?;
             let corner = Corner {
                 coordinates: std::array::from_fn(|dimension| values[dimension][lane] as i32),
                 offsets: std::array::from_fn(|axis| values[5 + axis][lane] as u16),
             };
+            if let Some(what) = corner_problem(&map, &corner) {
+                return Err(misuse(what, lane));
+            }
             let reduction = reduction(tensor, &map, lane)?;
-            let bulk = Bulk { direction: tensor.direction, reduction, masked: false };
+            let BulkTensor { direction, multicast, .. } = tensor;
+            let bulk = Bulk { direction, reduction, masked: false, multicast };
             let shape = Shape::Box { map: Box::new(map), corner };
-            self.start_bulk(bulk, shape, shared[lane], signals[lane], lane)?;
+            let blocks = multicast.then_some(blocks[lane] as u16);
+            self.start_bulk(bulk, shape, (shared[lane], signals[lane], blocks), lane)?;
         }
         Ok(Flow::Next)
     }
@@ -90,6 +98,25 @@ impl<O: Observer> Engine<'_, O> {
     }
 }
 
+/// What is wrong with where a box starts. An H200 calls either an illegal instruction.
+fn corner_problem(map: &TensorMap, corner: &Corner) -> Option<String> {
+    let (first, size) = (i64::from(corner.coordinates[0]), i64::from(map.element.bytes()));
+    if first * size % 16 != 0 {
+        return Some(format!(
+            "a box that starts at element {first} of {size} bytes; rows start at multiples of 16 bytes"
+        ));
+    }
+    let pixels = map.pixels?;
+    (1..map.rank - 1).find_map(|dimension| {
+        let (lower, upper) = (pixels.lower[dimension - 1], pixels.upper[dimension - 1]);
+        let range = i64::from(lower)..i64::from(map.sizes[dimension]) + i64::from(upper);
+        let at = i64::from(corner.coordinates[dimension]);
+        (!range.contains(&at)).then(|| {
+            format!("an im2col copy that starts at {at} along dimension {dimension}, outside its box")
+        })
+    })
+}
+
 /// The reduction that a copy makes on elements of its map.
 fn reduction(tensor: BulkTensor, map: &TensorMap, lane: usize) -> Step<Option<Reduction>> {
     let Some(operation) = tensor.operation else {
@@ -109,24 +136,21 @@ fn reduction(tensor: BulkTensor, map: &TensorMap, lane: usize) -> Step<Option<Re
     Ok(Some(Reduction { operation, ty }))
 }
 
-/// What a copy does to elements on their way into shared memory.
+/// What a load does to elements: `.tf32` rounds to 10 bits of fraction, to nearest even, and has one
+/// NaN. `.ftz` flushes nothing. Settled on an H200.
 pub(super) fn convert(element: TensorElement, bytes: &mut [u8]) {
-    let flushes = matches!(element, TensorElement::F32Ftz | TensorElement::Tf32Ftz);
-    let rounds = matches!(element, TensorElement::Tf32 | TensorElement::Tf32Ftz);
-    if !flushes && !rounds {
+    if !matches!(element, TensorElement::Tf32 | TensorElement::Tf32Ftz) {
         return;
     }
     for part in bytes.chunks_exact_mut(4) {
-        let mut bits = super::access::read_value(part, 4) as u32;
-        if flushes && bits & 0x7f80_0000 == 0 {
-            bits &= 0x8000_0000;
-        }
-        if rounds && bits & 0x7f80_0000 != 0x7f80_0000 {
-            // To nearest even, 10 bits of fraction.
-            let odd = bits >> 13 & 1;
-            bits = (bits + 0xfff + odd) & !0x1fff;
-        }
-        part.copy_from_slice(&bits.to_le_bytes());
+        let bits = super::access::read_value(part, 4) as u32;
+        let odd = bits >> 13 & 1;
+        let rounded = match bits & 0x7fff_ffff {
+            0x7f80_0000 => bits,
+            0x7f80_0001.. => 0x7fff_e000,
+            _ => (bits + 0xfff + odd) & !0x1fff,
+        };
+        part.copy_from_slice(&rounded.to_le_bytes());
     }
 }
 

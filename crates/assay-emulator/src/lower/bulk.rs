@@ -60,8 +60,7 @@ fn direction(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered<Direction> {
 /// `cp{.reduce}.async.bulk [d], [a], size, ...`
 fn copy(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let direction = direction(body, i)?;
-    let refused = [Modifier::MulticastCluster, Modifier::IgnoreOob];
-    if refused.iter().any(|&modifier| i.opcode.has(modifier)) {
+    if i.opcode.has(Modifier::IgnoreOob) {
         return Err(Unsupported);
     }
     let reduction = match i.opcode.base {
@@ -72,6 +71,7 @@ fn copy(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         _ => None,
     };
     let masked = i.opcode.has(Modifier::CpMask);
+    let multicast = i.opcode.has(Modifier::MulticastCluster);
     let d = address(body, &i.operands[0])?;
     let a = address(body, &i.operands[1])?;
     let size = body.source(&i.operands[2], 32, false)?;
@@ -79,12 +79,14 @@ fn copy(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         Direction::Out => body.constant_bits(0, 64),
         _ => address(body, i.operands.get(3).ok_or(Unsupported)?)?,
     };
-    let mask = match i.operands.last() {
-        Some(last) if masked => body.source(last, 16, false)?,
+    // The mask of blocks follows the mbarrier; that of bytes is the last operand.
+    let mask = match (i.operands.get(4), i.operands.last()) {
+        (Some(blocks), _) if multicast => body.source(blocks, 16, false)?,
+        (_, Some(last)) if masked => body.source(last, 16, false)?,
         _ => size,
     };
     let c = add_list(body, [size, mask, 0, 0, 0, 0, 0, 0]);
-    let bulk = Bulk { direction, reduction, masked };
+    let bulk = Bulk { direction, reduction, masked, multicast };
     body.effect(Effect::Bulk(bulk), Operands { d, a, b, c, ..Operands::default() });
     Ok(())
 }
@@ -105,7 +107,7 @@ fn tensor(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         Some(Modifier::D5) => 5,
         _ => return Err(Unsupported),
     };
-    let refused = [Modifier::MulticastCluster, Modifier::CtaGroup1, Modifier::CtaGroup2];
+    let refused = [Modifier::CtaGroup1, Modifier::CtaGroup2];
     if refused.iter().any(|&modifier| i.opcode.has(modifier)) {
         return Err(Unsupported);
     }
@@ -131,8 +133,14 @@ fn tensor(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         Some(Operand::Vector(offsets)) if direction != Direction::Out => offsets.as_slice(),
         _ => &[],
     };
+    let multicast = i.opcode.has(Modifier::MulticastCluster);
+    let blocks = match i.operands.get(3 + usize::from(!offsets.is_empty())) {
+        Some(blocks) if multicast => body.source(blocks, 16, false)?,
+        _ => body.constant_bits(0, 32),
+    };
     let c = positions(body, coordinates, offsets, rank)?;
-    let tensor = BulkTensor { direction, operation, rank, pixels };
+    add_list(body, [blocks, 0, 0, 0, 0, 0, 0, 0]);
+    let tensor = BulkTensor { direction, operation, rank, pixels, multicast };
     body.effect(Effect::BulkTensor(tensor), Operands { d, a, b, c, ..Operands::default() });
     Ok(())
 }

@@ -271,6 +271,7 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
     };
     let count = match effect {
         Effect::Multiply(_) => 5,
+        Effect::BulkTensor(_) => 2,
         Effect::WarpgroupMultiply(multiply) => multiply.lists(),
         Effect::Atomic(_) => 2,
         _ => 1,
