@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{}", found.ok_or("no such transfer")?.text());
             Ok(())
         }
+        ["--differences", path] => differences(path),
         [device, path] => parent(device, path),
         [device, path, start] => child(device, path, start.parse()?),
         _ => Err("usage: transfers DEVICE FILE, or transfers --text NAME".into()),
@@ -63,6 +64,29 @@ fn child(device: &str, path: &str, start: usize) -> Result<(), Box<dyn Error>> {
         append(path, &entry)?;
         if let Some(error) = failed {
             return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Shows where bytes of a file differ from the emulator's.
+fn differences(path: &str) -> Result<(), Box<dyn Error>> {
+    let mut emulator = assay_device::open("emulator:sm_90")?;
+    let all = transfers();
+    for line in fs::read_to_string(path)?.lines() {
+        let entry: TransferEntry = serde_json::from_str(line)?;
+        let found = all.iter().find(|transfer| transfer.name == entry.transfer);
+        let (Some(transfer), Some(hex)) = (found, entry.bytes) else { continue };
+        let other = transfer.run(&mut *emulator, Schedule::InOrder)?;
+        let byte = |at: usize| hex.get(2 * at..2 * at + 2).unwrap_or("");
+        let mut shown = 0;
+        for (number, word) in other.chunks(4).enumerate() {
+            let told: String = (0..4).map(|part| byte(4 * number + 3 - part)).collect();
+            let ours: String = word.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+            if told != ours && shown < 40 {
+                println!("{}: at {:#x} {told}, emulator {ours}", entry.transfer, 4 * number);
+                shown += 1;
+            }
         }
     }
     Ok(())

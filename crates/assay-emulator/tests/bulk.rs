@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_emulator::{Fault, FaultKind, LaunchConfig, Schedule, Space};
+use assay_emulator::{Fault, FaultKind, LaunchConfig, Machine, MachineConfig, Schedule, Space};
 use common::{Bench, line_of, pointer_kernel};
 
 const SCHEDULES: [Schedule; 4] =
@@ -91,8 +91,8 @@ fn control_an_mbarrier_that_expects_too_few_bytes_opens_too_early() {
 #[test]
 fn control_an_mbarrier_that_expects_too_many_bytes_stays_closed() {
     let fault = run(&load(272, COPY, WAIT), Schedule::InOrder).unwrap_err();
-    let stuck = matches!(fault.kind, FaultKind::Deadlock { .. } | FaultKind::Runaway { .. });
-    assert!(stuck, "{fault}");
+    assert!(matches!(fault.kind, FaultKind::Deadlock { .. }), "{fault}");
+    assert!(fault.to_string().contains("16 bytes"), "{fault}");
 }
 
 #[test]
@@ -274,20 +274,121 @@ fn a_bulk_copy_reduces_into_global_memory() {
     assert_eq!(u64::from(sums[2]) | u64::from(sums[3]) << 32, wide(3 << 32 | 2, 9 << 32 | 6));
 }
 
-#[test]
-fn a_bulk_copy_within_shared_memory_adds_and_signals() {
-    let copy = "st.shared.u32 [%r2], 5;
-    st.shared.u32 [%r2+128], 6;
+/// Two blocks of a cluster; block 0 copies into both by `copy`, and each shows the tile's first half.
+fn cluster(copy: &str, schedule: Schedule) -> Result<Vec<u32>, Fault> {
+    let source = pointer_kernel(
+        TILE,
+        &format!(
+            "    mov.u32 %r2, tile;
+    mov.u32 %r3, gate;
+    mov.u32 %r4, %cluster_ctarank;
+    shl.b32 %r5, %r1, 2;
+    add.u32 %r6, %r2, %r5;
+    add.u32 %r7, %r1, 100;
+    st.shared.u32 [%r6], %r7;
     fence.proxy.async.shared::cta;
-    cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 \
-                [%r2+128], [%r2], 16, [%r3];";
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [gate], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [gate], 128;
+READY:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    setp.ne.or.u32 %p2, %r4, 0, %p1;
+    @%p2 bra WAIT;
+    {copy}
+    {WAIT}
+    mad.lo.u32 %r8, %r4, 32, %r1;
+    mad.wide.u32 %rd2, %r8, 4, %rd1;
+    setp.gt.u32 %p3, %r1, 31;
+    @%p3 bra LAST;
+    ld.shared.u32 %r9, [%r6];
+    st.global.u32 [%rd2+256], %r9;
+LAST:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;"
+        ),
+    );
+    let mut bench = Bench::new(512);
+    bench.machine = Machine::new(MachineConfig { architecture: 90, ..MachineConfig::default() });
+    bench.buffer = bench.machine.allocate(512, 256).unwrap();
+    let words: Vec<u8> = (0..64_u32).flat_map(u32::to_le_bytes).collect();
+    bench.machine.write(bench.buffer, &words).unwrap();
+    let config = LaunchConfig {
+        grid: [2, 1, 1],
+        cluster: [2, 1, 1],
+        block: [64, 1, 1],
+        schedule,
+        instruction_budget: 1_000_000,
+        ..LaunchConfig::default()
+    };
+    bench.launch(&source, &config).map(|_| bench.words()[64..].to_vec())
+}
+
+/// To the tile of block 0 and of block 1, by one copy each.
+fn to_both(form: &str, from: &str) -> String {
+    let one = |rank: u32| {
+        format!(
+            "mapa.shared::cluster.u32 %r10, %r2, {rank};
+    mapa.shared::cluster.u32 %r11, %r3, {rank};
+    {form} [%r10], [{from}], 128, [%r11];"
+        )
+    };
+    format!("{}\n    {}", one(0), one(1))
+}
+
+#[test]
+fn bulk_copies_reach_every_block_of_a_cluster() {
+    let global = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";
+    let shared = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes";
+    let add = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes\
+               .add.u32";
+    let counted: Vec<u32> = (0..32).chain(0..32).collect();
+    let behind: Vec<u32> = (132..164).chain(132..164).collect();
+    let sums: Vec<u32> = (0..32).map(|at| 232 + 2 * at).collect();
     for schedule in SCHEDULES {
-        let words = run(&load(16, copy, WAIT), schedule).unwrap();
-        assert_eq!(words[64 + 32], 11, "{schedule:?}");
+        let got = |form, from| cluster(&to_both(form, from), schedule).unwrap();
+        assert_eq!(got(global, "%rd1"), counted, "{schedule:?}");
+        assert_eq!(got(shared, "%r2+128"), behind, "{schedule:?}");
+        assert_eq!(got(add, "%r2+128"), [&sums[..], &sums[..]].concat(), "{schedule:?}");
     }
-    let copy = copy.replace("cp.reduce.async", "cp.async").replace(".add.u32", "");
-    let words = run(&load(16, &copy, WAIT), Schedule::InOrder).unwrap();
-    assert_eq!(words[64 + 32], 5);
+}
+
+#[test]
+fn a_multicast_brings_the_same_bytes_to_each_block_of_its_mask() {
+    let copy = |mask: u32| {
+        format!(
+            "mov.u16 %h1, {mask};
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster \
+                [%r2], [%rd1], 128, [%r3], %h1;"
+        )
+    };
+    let counted: Vec<u32> = (0..32).chain(0..32).collect();
+    for schedule in SCHEDULES {
+        assert_eq!(cluster(&copy(3), schedule).unwrap(), counted, "{schedule:?}");
+    }
+    let fault = cluster(&copy(1), Schedule::InOrder).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::Deadlock { .. }), "block 1 waits for ever: {fault}");
+    let fault = cluster(&copy(7), Schedule::InOrder).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::OutOfBounds { .. }), "there is no block 2: {fault}");
+}
+
+#[test]
+fn a_bulk_copy_signals_in_the_block_that_it_fills() {
+    let copy = "mapa.shared::cluster.u32 %r10, %r2, 1;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes \
+                [%r10], [%rd1], 128, [%r3];";
+    let fault = cluster(copy, Schedule::InOrder).unwrap_err();
+    assert!(matches!(&fault.kind, FaultKind::CopyMisuse { what } if what.contains("in another")));
+}
+
+#[test]
+fn a_copy_within_shared_memory_takes_a_cluster() {
+    let copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes \
+                [%r2+128], [%r2], 16, [%r3];";
+    let fault = run(&load(16, copy, WAIT), Schedule::InOrder).unwrap_err();
+    assert!(matches!(&fault.kind, FaultKind::CopyMisuse { what } if what.contains("clusters")));
 }
 
 #[test]

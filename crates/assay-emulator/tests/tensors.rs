@@ -148,15 +148,14 @@ fn a_box_of_a_matrix_arrives_row_by_row() {
 fn what_lies_outside_the_tensor_is_zero_or_nan() {
     let mut bench = Bench::new(4 * 16, 2);
     let mut map = TensorMap::dense(TensorElement::F16, 0, &[8, 4], &[16, 4]);
-    let tile = loaded(&mut bench, &map, &[-4, 2], 128);
-    assert_eq!(tile[..8], [0; 8]);
-    assert_eq!(tile[8..12], [16, 16, 17, 17]);
-    assert_eq!(tile[24..32], [0; 8]);
+    let tile = loaded(&mut bench, &map, &[-8, 2], 128);
+    assert_eq!(tile[..16], [0; 16]);
+    assert_eq!(tile[16..20], [16, 16, 17, 17]);
     assert_eq!(tile[64..128], [0; 64], "rows behind the last are outside");
     map.fills_nan = true;
-    let tile = loaded(&mut bench, &map, &[-4, 2], 128);
-    assert_eq!(tile[..4], [0xff, 0x7f, 0xff, 0x7f]);
-    assert_eq!(tile[8..12], [16, 16, 17, 17]);
+    let tile = loaded(&mut bench, &map, &[-8, 2], 128);
+    assert_eq!(tile[..4], [0xf7, 0x7f, 0xf7, 0x7f]);
+    assert_eq!(tile[16..20], [16, 16, 17, 17]);
 }
 
 #[test]
@@ -174,6 +173,50 @@ fn a_swizzled_box_lies_in_shared_memory_as_the_isa_draws_it() {
             assert_eq!(usize::from(tile[128 * line + 16 * moved]), part, "{swizzle:?} {part}");
         }
     }
+}
+
+#[test]
+fn rows_shorter_than_the_swizzle_keep_its_pitch() {
+    let mut bench = Bench::new(1024, 16);
+    let mut map = TensorMap::dense(TensorElement::U8, 0, &[64, 16], &[32, 8]);
+    map.swizzle = TensorSwizzle::Bytes128;
+    let tile = loaded(&mut bench, &map, &[16, 2], 256);
+    let parts: Vec<u8> = tile.chunks(16).take(16).map(|part| part[0]).collect();
+    assert_eq!(parts, [9, 10, 1, 1, 1, 1, 1, 1, 14, 13, 1, 1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn tf32_rounds_and_ftz_flushes_nothing_on_the_way_in() {
+    let bits = [0x1000_u32, 0x1001, 0x3000, 0x3f80_1000, 0xbf80_3000, 0x7f80_0000, 0xff80_0001, 1];
+    let rounded = [0, 0x2000, 0x4000, 0x3f80_0000, 0xbf80_4000, 0x7f80_0000, 0x7fff_e000, 0];
+    for (element, want) in [(TensorElement::Tf32, rounded), (TensorElement::F32Ftz, bits)] {
+        let mut bench = Bench::new(32, 4);
+        let bytes: Vec<u8> = bits.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bench.machine.write(bench.tensor, &bytes).unwrap();
+        let map = TensorMap::dense(element, 0, &[8], &[8]);
+        let tile = loaded(&mut bench, &map, &[0], 32);
+        let got: Vec<u32> =
+            tile[..32].as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        assert_eq!(got, want, "{element:?}");
+    }
+}
+
+#[test]
+fn boxes_start_at_multiples_of_16_bytes_and_pixels_inside_their_box() {
+    let map = TensorMap::dense(TensorElement::F16, 0, &[32, 4], &[16, 4]);
+    let said = |source: &str, map: &TensorMap| {
+        let fault = Bench::new(512, 1).run(source, map, Schedule::InOrder).unwrap_err();
+        assert_eq!(fault.line, Some(line_of(source, "cp.async.bulk.tensor")));
+        fault.to_string()
+    };
+    let text = said(&load("2d", "%rd3", "{4, 0}], [%r3]", 128), &map);
+    assert!(text.contains("starts at element 4 of 2 bytes"), "{text}");
+    let mut map = TensorMap::dense(TensorElement::U8, 0, &[16, 4, 3, 1], &[1; 4]);
+    let pixels = PixelBox { channels: 16, pixels: 4, ..PixelBox::default() };
+    map.pixels = Some(pixels);
+    let source = load("4d.im2col", "%rd3", "{0, 0, 3, 0}], [%r3], {0, 0}", 64);
+    let text = said(&source, &map);
+    assert!(text.contains("starts at 3 along dimension 2"), "{text}");
 }
 
 #[test]

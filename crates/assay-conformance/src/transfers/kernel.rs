@@ -28,6 +28,10 @@ pub(super) fn text(transfer: &Transfer) -> String {
         "mov.b64 %map, map;\ncvta.param.u64 %map, %map;\n".to_string()
     };
     let body = &transfer.body;
+    let meet = match transfer.cluster {
+        1 => "bar.sync 0;",
+        _ => "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;",
+    };
     format!(
         "{HEAD}.visible .entry {NAME}(.param .u64 tensor, .param .u64 source, .param .u64 out,
 .param .u64 scratch, .param .align 64 .b8 map[128])
@@ -64,11 +68,11 @@ setp.eq.u32 %first, %lane, 0;
 @%first mbarrier.init.shared::cta.b64 [gate], 1;
 @%first fence.mbarrier_init.release.cluster;
 fence.proxy.async.shared::cta;
-bar.sync 0;
+{meet}
 {map}@!%first bra READY;
 {body}
 READY:
-bar.sync 0;
+{meet}
 shl.b32 %at, %lane, 2;
 SHOW:
 add.u32 %place, %tile, %at;

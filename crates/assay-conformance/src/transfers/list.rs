@@ -15,7 +15,36 @@ pub fn transfers() -> Vec<Transfer> {
     all.extend(pixels());
     all.extend(stores());
     all.extend(reductions());
+    all.extend(multicasts());
     all
+}
+
+/// To both blocks of a cluster of two, which each send a half.
+fn multicasts() -> Vec<Transfer> {
+    let map = TensorMap { swizzle: TensorSwizzle::Bytes64, ..matrix(TensorElement::U8, 64, 8) };
+    let copy = "mov.u32 %r0, %cluster_ctarank;
+mov.b16 %h0, 3;
+shl.b32 %r1, %r0, 9;
+add.u32 %r1, %r1, %tile;
+mad.lo.s32 %c1, %r0, 8, 3;
+cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\
+.multicast::cluster [%r1], [%map, {%c0, %c1}], [%gate], %h0;";
+    let line = "mov.u32 %r0, %cluster_ctarank;
+mov.b16 %h0, 3;
+shl.b32 %r1, %r0, 9;
+add.u32 %r1, %r1, %tile;
+mad.wide.u32 %tensor, %r0, 1024, %tensor;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster \
+                [%r1], [%tensor], 512, [%gate], %h0;";
+    [("2d to a cluster", copy), ("line to a cluster", line)]
+        .map(|(name, copy)| Transfer {
+            name: format!("multicast {name}"),
+            body: kernel::load(copy, 1024),
+            blocks: 4,
+            cluster: 2,
+            ..load("", map)
+        })
+        .to_vec()
 }
 
 /// The type whose special values an element has.
@@ -67,6 +96,7 @@ fn load_at(name: &str, map: TensorMap, at: u32) -> Transfer {
         start: [0; 5],
         step: [0; 5],
         blocks: 1,
+        cluster: 1,
         content: values(map.element),
     }
 }
@@ -95,7 +125,7 @@ fn tiles() -> Vec<Transfer> {
         let map = TensorMap::dense(TensorElement::F32, 0, &sizes[..rank], &taken[..rank]);
         let made = Transfer { made: true, ..load("f32 map made on the device", map) };
         for transfer in [load("f32 over all edges", map), made] {
-            all.push(across(transfer, [-5, -3, -1, -1, -1], [9, 3, 2, 1, 1]));
+            all.push(across(transfer, [-4, -3, -1, -1, -1], [8, 3, 2, 1, 1]));
         }
     }
     for element in TensorElement::ALL {
@@ -169,7 +199,7 @@ fn steps() -> Vec<Transfer> {
         );
         map.element_strides = strides;
         let transfer = load(&format!("u16 element strides {:?}", &strides[..rank]), map);
-        all.push(across(transfer, [-4, -3, -2, 0, 0], [9, 4, 3, 0, 0]));
+        all.push(across(transfer, [-8, -3, -2, 0, 0], [8, 4, 3, 0, 0]));
     }
     all
 }
@@ -198,6 +228,7 @@ fn pixel_load(name: &str, map: TensorMap, offsets: &[u16]) -> Transfer {
         start: [0; 5],
         step: [0; 5],
         blocks: 1,
+        cluster: 1,
         content: values(map.element),
     }
 }
@@ -218,7 +249,7 @@ fn pixels() -> Vec<Transfer> {
     for (corners, named) in [(padded, "padded"), (inner, "inner"), (uneven, "uneven")] {
         for offsets in [[0_u16, 0, 0], [1, 2, 1]] {
             for (rank, sizes) in
-                [(3, [32, 13, 5, 1, 1]), (4, [32, 7, 5, 3, 1]), (5, [32, 5, 4, 3, 2])]
+                [(3, [32, 13, 5, 1, 1]), (4, [32, 9, 8, 3, 1]), (5, [32, 8, 7, 3, 2])]
             {
                 let map = pixel_map(&sizes[..rank], corners, 40);
                 let transfer = pixel_load(named, map, &offsets[..rank - 2]);
@@ -234,16 +265,16 @@ fn pixels() -> Vec<Transfer> {
         }
     }
     for strides in [[1, 2, 1, 1, 1], [1, 2, 2, 1, 1], [1, 3, 2, 1, 1]] {
-        let mut map = pixel_map(&[32, 9, 8, 2], padded, 24);
+        let mut map = pixel_map(&[32, 9, 10, 2], padded, 24);
         map.element_strides = strides;
         let transfer = pixel_load(&format!("strides {:?}", &strides[1..3]), map, &[1, 0]);
-        all.push(across(transfer, [0, -1, -1, 0, 0], [4, 2, 2, 0, 0]));
+        all.push(across(transfer, [0, -1, -1, 0, 0], [8, 2, 2, 0, 0]));
     }
-    let mut map = pixel_map(&[32, 7, 5, 3], padded, 40);
+    let mut map = pixel_map(&[32, 7, 6, 3], padded, 40);
     map.fills_nan = true;
     map.swizzle = TensorSwizzle::Bytes32;
     let transfer = pixel_load("NaN outside, swizzle 32", map, &[0, 1]);
-    all.push(across(transfer, [8, -1, -1, 0, 0], [5, 1, 1, 0, 0]));
+    all.push(across(transfer, [8, -1, -1, 0, 0], [8, 1, 1, 0, 0]));
     all
 }
 
@@ -265,13 +296,14 @@ fn stores() -> Vec<Transfer> {
     let taken = [8, 4, 2, 2, 2];
     for rank in 1..=5 {
         let map = TensorMap::dense(TensorElement::F32, 0, &sizes[..rank], &taken[..rank]);
-        let transfer = out("f32 over an edge", map, "tile");
-        all.push(Transfer { start: [-5, -1, -1, -1, -1], ..transfer.clone() });
-        all.push(Transfer {
-            name: transfer.name.replace("an edge", "the other edge"),
-            start: [20, 5, 4, 2, 1],
-            ..transfer
-        });
+        for (edge, start) in [
+            ("in front of the innermost", [-4, 1, 1, 1, 0]),
+            ("in front of all", [-4, -1, -1, -1, -1]),
+            ("behind all", [20, 5, 4, 2, 1]),
+        ] {
+            let transfer = out(&format!("f32 {edge}"), map, "tile");
+            all.push(Transfer { start, ..transfer });
+        }
     }
     for swizzle in TensorSwizzle::ALL {
         let map = TensorMap { swizzle, ..matrix(TensorElement::U8, swizzle.span().max(32), 16) };
@@ -280,14 +312,17 @@ fn stores() -> Vec<Transfer> {
     }
     for element in TensorElement::ALL {
         let transfer = out(&format!("{element:?}"), matrix(element, 64, 8), "tile");
-        all.push(Transfer { start: [4, 2, 0, 0, 0], ..transfer });
+        let start = [(16 / element.bytes()) as i32, -2, 0, 0, 0];
+        all.push(Transfer { start, ..transfer });
     }
     let mut map = TensorMap::dense(TensorElement::U16, 0, &[32, 12], &[8, 7]);
     map.element_strides[1] = 2;
     all.push(out("u16 element stride 2", map, "tile"));
     let map = pixel_map(&[32, 7, 5, 3], ([-1, -1, 0], [-1, -1, 0]), 40);
-    let transfer = out("im2col", map, "im2col_no_offs");
-    all.push(Transfer { start: [8, -1, -1, 0, 0], ..transfer });
+    for start in [[8, 0, 0, 0, 0], [8, -1, -1, 0, 0], [0, 3, 2, 1, 0]] {
+        let transfer = out(&format!("im2col from {start:?}"), map, "im2col_no_offs");
+        all.push(Transfer { start, ..transfer });
+    }
     all
 }
 
@@ -309,12 +344,14 @@ fn reductions() -> Vec<Transfer> {
                 "cp.reduce.async.bulk.tensor.2d.global.shared::cta.{operation}.tile.bulk_group \
                  [%map, {{%c0, %c1}}], [%tile];"
             );
-            all.push(Transfer {
-                name: format!("reduce 2d {element:?} {operation}"),
-                body: kernel::store(&copy),
-                start: [4, -2, 0, 0, 0],
-                ..load("", map)
-            });
+            for row in [30, -2] {
+                all.push(Transfer {
+                    name: format!("reduce 2d {element:?} {operation} from row {row}"),
+                    body: kernel::store(&copy),
+                    start: [(16 / element.bytes()) as i32, row, 0, 0, 0],
+                    ..load("", map)
+                });
+            }
         }
     }
     all

@@ -38,6 +38,8 @@ pub struct Transfer {
     start: [i32; 5],
     step: [i32; 5],
     blocks: u32,
+    /// Blocks of a cluster.
+    cluster: u32,
     /// What tensor and tiles hold.
     content: Type,
 }
@@ -84,6 +86,7 @@ impl Transfer {
         arguments.push(device.tensor_map(buffers[0], &self.map)?);
         let launch = Launch {
             grid: [self.blocks, 1, 1],
+            cluster: [self.cluster, 1, 1],
             block: [kernel::THREADS, 1, 1],
             arguments,
             schedule,

@@ -14,6 +14,7 @@ fn plain(name: &str, body: String, content: Type) -> Transfer {
         start: [0; 5],
         step: [0; 5],
         blocks: 1,
+        cluster: 1,
         content,
     }
 }
@@ -29,10 +30,8 @@ pub(super) fn transfers() -> Vec<Transfer> {
         let name = format!("cp.async.bulk.shared::{to}.global of {bytes} bytes");
         all.push(plain(&name, kernel::load(&copy, bytes), Type::U8));
     }
-    let within = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes \
-                  [%tile+2048], [%tile+16], 512, [%gate];";
-    let name = "cp.async.bulk.shared::cluster.shared::cta of 512 bytes";
-    all.push(plain(name, kernel::load(within, 512), Type::U8));
+    let form = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes";
+    all.extend(pair(form, 2000, Type::U8));
     let out = "cp.async.bulk.global.shared::cta.bulk_group [%tensor+16], [%tile+32], 1040;";
     let name = "cp.async.bulk.global.shared::cta of 1040 bytes";
     all.push(plain(name, kernel::store(out), Type::U8));
@@ -58,11 +57,26 @@ pub(super) fn transfers() -> Vec<Transfer> {
                  .{operation}.{}",
                 ty.name()
             );
-            let copy = format!("{form} [%tile+2048], [%tile], 2048, [%gate];");
-            all.push(plain(&form, kernel::load(&copy, 2048), *ty));
+            all.extend(pair(&form, 2048, *ty));
         }
     }
     all
+}
+
+/// From each block of a cluster of two to the other, and from each to itself.
+fn pair(form: &str, bytes: u64, content: Type) -> [Transfer; 2] {
+    [1, 0].map(|away| {
+        let copy = format!(
+            "mov.u32 %r0, %cluster_ctarank;
+xor.b32 %r0, %r0, {away};
+mapa.shared::cluster.u32 %r1, %tile, %r0;
+mapa.shared::cluster.u32 %r2, %gate, %r0;
+{form} [%r1+2048], [%tile], {bytes}, [%r2];"
+        );
+        let to = if away == 1 { "to the other block" } else { "to itself" };
+        let body = kernel::load(&copy, bytes);
+        Transfer { blocks: 2, cluster: 2, ..plain(&format!("{form} {to}"), body, content) }
+    })
 }
 
 /// What reductions into global memory do, by type.

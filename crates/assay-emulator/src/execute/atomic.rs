@@ -79,6 +79,9 @@ fn each_half(a: u64, b: u64, function: impl Fn(u16, u16) -> u16) -> u64 {
 fn extremum(ty: AtomicType, old: u64, b: u64, largest: bool) -> u64 {
     let half = |a: u16, b: u16, widen: fn(u16) -> f32| {
         let (x, y) = (widen(a), widen(b));
+        if x.is_nan() && y.is_nan() {
+            return 0x7fff;
+        }
         let best = if largest { maximum(x, y) } else { minimum(x, y) };
         if best.to_bits() == x.to_bits() { a } else { b }
     };

@@ -160,6 +160,11 @@ impl Block {
 impl<O: Observer> Engine<'_, O> {
     /// A copy without a tensor map, in each lane.
     pub(crate) fn bulk(&mut self, bulk: Bulk, operands: &Operands, mask: u32) -> Step {
+        if bulk.direction == Direction::Across && self.cluster_size() == 1 {
+            // An H200 calls it an illegal instruction.
+            let what = "a bulk copy within shared memory in a launch without clusters".to_owned();
+            return Err(Trouble::new(FaultKind::CopyMisuse { what }, mask));
+        }
         let to = self.read_register(operands.d, true);
         let from = self.read_register(operands.a, true);
         let signals = self.read_register(operands.b, true);
@@ -355,7 +360,7 @@ impl<O: Observer> Engine<'_, O> {
             let from = &bytes[start..start + row.inside as usize];
             let Some(target) = self.global_mut(row.address, row.inside) else { return };
             match copy.reduction {
-                Some(reduction) => reduce(reduction, target, from, true),
+                Some(reduction) => reduce(reduction, target, from),
                 None if kept == u16::MAX => target.copy_from_slice(from),
                 None => {
                     let pairs = target.iter_mut().zip(from).enumerate();
@@ -388,7 +393,7 @@ impl<O: Observer> Engine<'_, O> {
             return self.block.scatter(copy, &bytes);
         };
         let mut sum = self.block.gather(copy);
-        reduce(reduction, &mut sum, &bytes, false);
+        reduce(reduction, &mut sum, &bytes);
         self.block.scatter(copy, &sum);
     }
 
@@ -461,16 +466,17 @@ impl<O: Observer> Engine<'_, O> {
     }
 }
 
-/// Combines `target` with `from`, element by element.
-fn reduce(reduction: Reduction, target: &mut [u8], from: &[u8], global: bool) {
+/// Combines `target` with `from`, element by element. Unlike `red.global`, sums of f32 keep
+/// subnormals: settled on an H200.
+fn reduce(reduction: Reduction, target: &mut [u8], from: &[u8]) {
     let Reduction { operation, ty } = reduction;
-    let space = if global { SpaceKind::Global } else { SpaceKind::Shared };
+    let space = SpaceKind::Shared;
     let atomic = Atomic { space, operation, ty, returns: false, wide_address: true, count: 1 };
     let size = ty.bytes() as usize;
     for (to, from) in target.chunks_exact_mut(size).zip(from.chunks_exact(size)) {
         let (old, value) =
             (super::access::read_value(to, size), super::access::read_value(from, size));
-        let new = combined(atomic, old, value, 0, global);
+        let new = combined(atomic, old, value, 0, false);
         to.copy_from_slice(&new.to_le_bytes()[..size]);
     }
 }

@@ -112,7 +112,9 @@ fn corner_problem(map: &TensorMap, corner: &Corner) -> Option<String> {
         let range = i64::from(lower)..i64::from(map.sizes[dimension]) + i64::from(upper);
         let at = i64::from(corner.coordinates[dimension]);
         (!range.contains(&at)).then(|| {
-            format!("an im2col copy that starts at {at} along dimension {dimension}, outside its box")
+            format!(
+                "an im2col copy that starts at {at} along dimension {dimension}, outside its box"
+            )
         })
     })
 }
