@@ -82,7 +82,7 @@ fn options() -> CheckOptions {
 fn judge(kernel: &dyn Kernel) -> KernelOutcome {
     let outcome = run::run(
         &[kernel],
-        &|| Ok(Box::new(Canned::emulator()) as Box<dyn Device>),
+        &|_| Ok(Box::new(Canned::emulator()) as Box<dyn Device>),
         &options(),
         &Silent,
     );
