@@ -255,6 +255,22 @@ fn pixels_arrive_as_im2col_takes_them() {
     assert_eq!(got, [1, 2, 3, 0, 5, 6, 7, 0, 9, 10, 11, 0]);
 }
 
+#[test]
+fn four_rows_are_gathered_and_scattered() {
+    let mut bench = Bench::new(12 * 32, 16);
+    let map = TensorMap::dense(TensorElement::U8, 0, &[32, 12], &[16, 1]);
+    let source = load("2d", "%rd3", "{16, 7, 2, -1, 11}], [%r3]", 64)
+        .replace(".global.mbarrier", ".global.tile::gather4.mbarrier");
+    bench.run(&source, &map, Schedule::InOrder).unwrap_or_else(|fault| panic!("{fault}"));
+    let got: Vec<u8> = bench.out().chunks(16).take(5).map(|row| row[0]).collect();
+    assert_eq!(got, [15, 5, 0, 23, 1]);
+    let form = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group";
+    let mut bench = Bench::new(12 * 32, 1000);
+    bench.run(&store(form, "{0, 3, 12, 0, 5}"), &map, Schedule::Seeded(2)).unwrap();
+    let rows: Vec<usize> = (0..12).filter(|row| bench.tensor()[32 * row] == 1).collect();
+    assert_eq!(rows, [0, 3, 5], "row 12 is outside");
+}
+
 fn store(form: &str, at: &str) -> String {
     kernel(&format!(
         "    {form} [%rd3, {at}], [%r2];

@@ -369,7 +369,8 @@ fn a_missing_wait_shows_under_the_late_schedule_and_not_in_order() {
 #[test]
 fn shared_memory_overwritten_before_the_wait_shows_under_the_late_schedule() {
     let case = half_case(64, 128, false, false);
-    let text = case.kernel("", &format!("    st.shared.b32 [%r2], 0x3c003c00;\n{WAIT}"));
+    let change = "    st.shared.b32 [%r2], 0x3c003c00;\n    fence.proxy.async.shared::cta;";
+    let text = case.kernel("", &format!("{change}\n{WAIT}"));
     let (got, want) = case.run(&text, Schedule::Reversed);
     assert_ne!(got, want);
 }
@@ -430,6 +431,18 @@ fn a_product_without_a_fence_before_it_is_refused() {
     let (what, line) = fault(&text, 128);
     assert!(what.contains("wgmma.fence"), "{what}");
     assert_eq!(line, Some(line_of(&text, "wgmma.mma_async")));
+}
+
+#[test]
+fn control_matrices_stored_without_a_proxy_fence_are_not_what_is_multiplied() {
+    let case = half_case(64, 128, false, false);
+    let text = case.kernel("", WAIT).replace("    fence.proxy.async;\n", "");
+    let (got, want) = case.run(&text, Schedule::InOrder);
+    assert_eq!(got, want);
+    for schedule in [Schedule::Reversed, Schedule::Seeded(1), Schedule::Seeded(2)] {
+        let (got, want) = case.run(&text, schedule);
+        assert_ne!(got, want, "{schedule:?}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::effect::{Atomic, AtomicOperation, AtomicType, SpaceKind};
 use super::engine::{Engine, Flow, Step, Trouble};
 use super::frame::{LANES, Operands};
 use super::mbarrier::Place;
-use super::tensor_box::{Corner, Row, rows};
+use super::tensor_box::{Corner, Row, row_count, rows};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
 use crate::tensor_map::TensorMap;
@@ -89,7 +89,7 @@ impl Shape {
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Shape::Line { bytes, .. } => *bytes,
-            Shape::Box { map, .. } => super::tensor_box::row_count(map) * map.row_bytes(),
+            Shape::Box { map, corner } => row_count(map, corner) * map.row_bytes(),
             Shape::Taken(bytes) => bytes.len() as u64,
         }
     }
@@ -97,7 +97,7 @@ impl Shape {
     /// Bytes of shared memory from its start to its end.
     fn extent(&self) -> u64 {
         match self {
-            Shape::Box { map, .. } => super::tensor_box::row_count(map) * map.pitch(),
+            Shape::Box { map, corner } => row_count(map, corner) * map.pitch(),
             _ => self.bytes(),
         }
     }

@@ -3,11 +3,13 @@
 use crate::tensor_map::{MAX_TENSOR_RANK, PixelBox, TensorMap};
 
 /// Where a box starts: coordinates of its first element, innermost first, and for `.im2col` the
-/// offsets that move every pixel, W first.
+/// offsets that move every pixel, W first. Four rows have a column and a coordinate each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Corner {
     pub(crate) coordinates: [i32; MAX_TENSOR_RANK],
     pub(crate) offsets: [u16; 3],
+    /// `.tile::gather4`, `.tile::scatter4`
+    pub(crate) four_rows: bool,
 }
 
 /// A row of a box: bytes that are together in both memories.
@@ -24,7 +26,10 @@ pub(crate) struct Row {
 }
 
 /// How many rows a box has.
-pub(crate) fn row_count(map: &TensorMap) -> u64 {
+pub(crate) fn row_count(map: &TensorMap, corner: &Corner) -> u64 {
+    if corner.four_rows {
+        return 4;
+    }
     if let Some(pixels) = map.pixels {
         return pixels.pixels.into();
     }
@@ -39,6 +44,12 @@ fn steps(map: &TensorMap, dimension: usize) -> u32 {
 /// Calls `visit` with each row of a box, in the order in which they lie in shared memory.
 pub(crate) fn rows(map: &TensorMap, corner: &Corner, mut visit: impl FnMut(Row)) {
     match map.pixels {
+        None if corner.four_rows => {
+            let [column, rows @ ..] = corner.coordinates.map(i64::from);
+            for (number, at) in rows.into_iter().enumerate() {
+                visit(row(map, number as u64 * map.row_bytes(), &[column, at, 0, 0, 0]));
+            }
+        }
         None => tile_rows(map, corner, &mut visit),
         Some(pixels) => pixel_rows(map, pixels, corner, &mut visit),
     }
@@ -47,7 +58,7 @@ pub(crate) fn rows(map: &TensorMap, corner: &Corner, mut visit: impl FnMut(Row))
 fn tile_rows(map: &TensorMap, corner: &Corner, visit: &mut impl FnMut(Row)) {
     let mut index = [0_u32; MAX_TENSOR_RANK];
     let mut at = corner.coordinates.map(i64::from);
-    for number in 0..row_count(map) {
+    for number in 0..row_count(map, corner) {
         visit(row(map, number * map.row_bytes(), &at));
         for dimension in 1..map.rank {
             index[dimension] += 1;
@@ -65,7 +76,7 @@ fn tile_rows(map: &TensorMap, corner: &Corner, visit: &mut impl FnMut(Row)) {
 fn pixel_rows(map: &TensorMap, pixels: PixelBox, corner: &Corner, visit: &mut impl FnMut(Row)) {
     let mut at = corner.coordinates.map(i64::from);
     let image = map.rank - 1;
-    for number in 0..row_count(map) {
+    for number in 0..row_count(map, corner) {
         let mut moved = at;
         for dimension in 1..image {
             moved[dimension] += i64::from(corner.offsets[dimension - 1]);
@@ -156,7 +167,8 @@ mod tests {
         let mut map = TensorMap::dense(TensorElement::U32, 0x1000, &[4, 3, 2, 2], &[1; 4]);
         map.pixels =
             Some(PixelBox { lower: [-1, -1, 0], upper: [-1, -1, 0], channels: 4, pixels: 8 });
-        let corner = Corner { coordinates: [0, -1, -1, 0, 0], offsets: [1, 1, 0] };
+        let corner =
+            Corner { coordinates: [0, -1, -1, 0, 0], offsets: [1, 1, 0], four_rows: false };
         let rows = all(&map, &corner);
         let pixels: Vec<u64> = rows.iter().map(|row| (row.address - 0x1000) / 16).collect();
         assert_eq!(pixels, [0, 1, 2, 3, 4, 5, 6, 7]);

@@ -24,6 +24,8 @@ pub(crate) struct BulkTensor {
     /// `.im2col` or `.im2col_no_offs`
     pub(crate) pixels: bool,
     pub(crate) multicast: bool,
+    /// `.tile::gather4` or `.tile::scatter4`: five coordinates of two dimensions.
+    pub(crate) four_rows: bool,
 }
 
 impl<O: Observer> Engine<'_, O> {
@@ -46,6 +48,7 @@ impl<O: Observer> Engine<'_, O> {
             let corner = Corner {
                 coordinates: std::array::from_fn(|dimension| values[dimension][lane] as i32),
                 offsets: std::array::from_fn(|axis| values[5 + axis][lane] as u16),
+                four_rows: tensor.four_rows,
             };
             if let Some(what) = corner_problem(&map, &corner) {
                 return Err(misuse(what, lane));
@@ -85,6 +88,10 @@ impl<O: Observer> Engine<'_, O> {
         if map.rank != usize::from(tensor.rank) {
             let (has, wants) = (map.rank, tensor.rank);
             return Err(misuse(format!("a copy of {wants} dimensions from a map of {has}"), lane));
+        }
+        if tensor.four_rows && map.box_sizes[1] != 1 {
+            let rows = map.box_sizes[1];
+            return Err(misuse(format!("four single rows from a map with a box of {rows}"), lane));
         }
         if map.pixels.is_some() != tensor.pixels {
             let what = if tensor.pixels {

@@ -94,9 +94,10 @@ fn copy(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
 /// `cp{.reduce}.async.bulk.tensor`
 fn tensor(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let direction = direction(body, i)?;
-    let pixels = match i.opcode.modifiers.of_group(Group::LoadMode) {
-        None | Some(Modifier::Tile) => false,
-        Some(Modifier::Im2col | Modifier::Im2colNoOffs) => true,
+    let (pixels, four_rows) = match i.opcode.modifiers.of_group(Group::LoadMode) {
+        None | Some(Modifier::Tile) => (false, false),
+        Some(Modifier::TileGather4 | Modifier::TileScatter4) => (false, true),
+        Some(Modifier::Im2col | Modifier::Im2colNoOffs) => (true, false),
         Some(_) => return Err(Unsupported),
     };
     let rank = match i.opcode.modifiers.of_group(Group::Dimension) {
@@ -138,9 +139,10 @@ fn tensor(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         Some(blocks) if multicast => body.source(blocks, 16, false)?,
         _ => body.constant_bits(0, 32),
     };
-    let c = positions(body, coordinates, offsets, rank)?;
+    let count = if four_rows { 5 } else { rank.into() };
+    let c = positions(body, coordinates, offsets, count)?;
     add_list(body, [blocks, 0, 0, 0, 0, 0, 0, 0]);
-    let tensor = BulkTensor { direction, operation, rank, pixels, multicast };
+    let tensor = BulkTensor { direction, operation, rank, pixels, multicast, four_rows };
     body.effect(Effect::BulkTensor(tensor), Operands { d, a, b, c, ..Operands::default() });
     Ok(())
 }
@@ -150,13 +152,13 @@ fn positions(
     body: &mut Body<'_, '_>,
     coordinates: &[Operand],
     offsets: &[Operand],
-    rank: u8,
+    count: usize,
 ) -> Lowered<Slot> {
     let coordinates = match coordinates {
         [Operand::Vector(inner)] => inner.as_slice(),
         other => other,
     };
-    if coordinates.len() != usize::from(rank) || offsets.len() > 3 {
+    if coordinates.len() != count || offsets.len() > 3 {
         return Err(Unsupported);
     }
     let mut list = [body.constant_bits(0, 32); 8];

@@ -61,6 +61,8 @@ pub(crate) struct SharedLayout {
     pub(crate) ranges: Vec<(u32, u32)>,
     /// Bytes that the variables take on a chip, where there are no red zones.
     bytes: u64,
+    /// What the variables of dynamic shared memory ask for.
+    dynamic_alignment: u64,
 }
 
 impl SharedLayout {
@@ -71,6 +73,11 @@ impl SharedLayout {
         let end = start.saturating_add(size).min(u64::from(u32::MAX / 2));
         self.ranges.push((start as u32, end as u32));
         Home::Shared(start as u32)
+    }
+
+    fn place_dynamic(&mut self, variable: &Variable) -> Home {
+        self.dynamic_alignment = self.dynamic_alignment.max(variable.alignment_bytes());
+        Home::DynamicShared
     }
 
     /// Where the next variable may start.
@@ -86,7 +93,7 @@ impl SharedLayout {
 
     /// The layout with dynamic shared memory behind it, and where that starts.
     pub(crate) fn with_dynamic(&self, bytes: u32) -> (Vec<(u32, u32)>, u32) {
-        let start = self.behind(16) as u32;
+        let start = self.behind(self.dynamic_alignment.max(16)) as u32;
         let mut ranges = self.ranges.clone();
         if bytes > 0 {
             ranges.push((start, start.saturating_add(bytes)));
@@ -186,7 +193,9 @@ impl Layout {
                     *memory += 1;
                     Home::Memory(*memory - 1)
                 }
-                space if space.is_shared() && variable.is_unsized() => Home::DynamicShared,
+                space if space.is_shared() && variable.is_unsized() => {
+                    shared.place_dynamic(variable)
+                }
                 space if space.is_shared() && *used => shared.place(variable),
                 _ => Home::Nowhere,
             };
@@ -219,7 +228,9 @@ impl Layout {
                     *memory += 1;
                     Home::Memory(*memory - 1)
                 }
-                space if space.is_shared() && variable.is_unsized() => Home::DynamicShared,
+                space if space.is_shared() && variable.is_unsized() => {
+                    shared.place_dynamic(variable)
+                }
                 space if space.is_shared() => shared.place(variable),
                 StateSpace::Local => Home::Frame(frame(variable)),
                 space if space.is_param() => Home::Frame(frame(variable)),

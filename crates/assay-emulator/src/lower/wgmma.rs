@@ -55,6 +55,7 @@ fn multiply(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let a = if in_registers { 0 } else { body.source(&i.operands[1], 64, false)? };
     let b = body.source(&i.operands[2], 64, false)?;
     let flags = if inverted { NEGATE_R } else { 0 };
+    body.context.code.async_reads = true;
     body.effect(
         Effect::WarpgroupMultiply(multiply),
         Operands { a, b, c, r, flags, ..Operands::default() },

@@ -417,7 +417,8 @@ impl<O: Observer> Engine<'_, O> {
         let mut addresses = [0; LANES];
         addresses[0] = u64::from(at);
         self.observe(SpaceKind::Shared, &addresses, RUN, false, 1);
-        self.lane_bytes(SpaceKind::Shared, 0, u64::from(at), u64::from(RUN), 1)
+        self.lane_bytes(SpaceKind::Shared, 0, u64::from(at), u64::from(RUN), 1)?;
+        Ok(self.block.async_bytes(at as usize..(at + RUN) as usize))
     }
 }
 
