@@ -149,6 +149,7 @@ impl<'d> Launcher<'d> {
             grid: sizes("grid", launch, &launch.grid, dims)?,
             block: sizes("block", launch, &launch.block, dims)?,
             cluster: sizes("cluster", launch, &launch.cluster, dims)?,
+            cooperative: launch.cooperative,
             shared_bytes: number("shared", launch, &launch.shared, dims)?,
             arguments: pack(spec, launch, dims, memory)?,
             schedule: request.schedule,

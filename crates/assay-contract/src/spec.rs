@@ -386,6 +386,8 @@ pub struct LaunchSpec {
     pub block: [Extent; 3],
     /// Blocks of a cluster along x, y and z.
     pub cluster: [Extent; 3],
+    /// Whether all blocks must be resident together, as for a barrier of the whole grid.
+    pub cooperative: bool,
     /// Bytes of dynamic shared memory.
     pub shared: Extent,
     /// Names of the arguments, in the symbol's order.

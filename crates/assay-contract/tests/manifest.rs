@@ -67,6 +67,18 @@ fn a_good_manifest_becomes_a_spec() {
 }
 
 #[test]
+fn a_launch_may_have_clusters_and_all_blocks_at_once() {
+    let plain = &parse(GOOD).kernels[0].spec().launches[0].clone();
+    assert!(!plain.cooperative && plain.cluster.iter().all(|axis| axis.eval(&dims([])) == Ok(1)));
+    let text = with("block = [256],", "block = [256], cluster = [\"2\", 4], cooperative = true,");
+    let manifest = parse(&text);
+    assert_eq!(manifest.errors, []);
+    let launch = &manifest.kernels[0].spec().launches[0];
+    let cluster = launch.cluster.each_ref().map(|axis| axis.eval(&dims([])));
+    assert_eq!((cluster, launch.cooperative), ([Ok(2), Ok(4), Ok(1)], true));
+}
+
+#[test]
 fn every_key_of_a_kernel_is_read() {
     let text = with(
         "orders = [\"vector_strided 256 4\"]",
@@ -255,6 +267,7 @@ fn in_launches() -> Vec<Mistake> {
         ("no launch", with(&format!("    {launch}{args},\n"), "")),
         ("a launch of zero threads", with("block = [256]", "block = [0]")),
         ("a grid of an unknown dim", with("grid = [\"rows\"]", "grid = [\"row\"]")),
+        ("cooperation that is neither", with("block = [256],", "block = [256], cooperative = 1,")),
         ("a grid of four axes", with("grid = [\"rows\"]", "grid = [1, 1, 1, 1]")),
     ]
 }

@@ -179,6 +179,7 @@ impl EmulatorDevice {
             grid: launch.grid,
             block: launch.block,
             cluster: launch.cluster,
+            cooperative: launch.cooperative,
             shared_bytes: launch.shared_bytes,
             parameters,
             schedule,

@@ -19,6 +19,9 @@ pub struct Launch<'a> {
     pub block: [u32; 3],
     /// Blocks of a cluster along x, y and z; `[1, 1, 1]` for a launch without clusters.
     pub cluster: [u32; 3],
+    /// Whether all blocks are to be resident together, as a barrier of the whole grid needs; a
+    /// device refuses more blocks than it holds.
+    pub cooperative: bool,
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,
     /// The arguments in the order of the kernel's parameters.
@@ -39,6 +42,7 @@ impl<'a> Launch<'a> {
             grid: [1; 3],
             block: [1; 3],
             cluster: [1; 3],
+            cooperative: false,
             shared_bytes: 0,
             arguments: Vec::new(),
             schedule: Schedule::InOrder,

@@ -1,6 +1,7 @@
 //! Checks a launch, makes blocks resident, and runs them until the grid is done.
 
 mod cluster;
+mod cooperative;
 mod spread;
 mod waiters;
 
@@ -41,7 +42,8 @@ pub(crate) fn check(
     let reason = shape_problem(config)
         .or_else(|| block_problem(function, config))
         .or_else(|| cluster::problem(machine, function, config))
-        .or_else(|| memory_problem(machine, function, config));
+        .or_else(|| memory_problem(machine, function, config))
+        .or_else(|| cooperative::problem(machine, function, config));
     if let Some(reason) = reason {
         return Err(Fault::of_launch(FaultKind::InvalidLaunch { reason }, symbol));
     }
@@ -190,20 +192,6 @@ fn parameter(bytes: &[u8], offset: usize, size: usize, signed: bool) -> u64 {
     if signed { (((value << shift) as i64) >> shift) as u64 } else { value }
 }
 
-/// How many blocks fit on the machine at once.
-fn resident_blocks(machine: &MachineConfig, function: &Function, launch: &Launch) -> u64 {
-    let threads = launch.threads.next_multiple_of(32);
-    let registers = function.resources.registers.clamp(16, 255) * threads;
-    let per_multiprocessor = [
-        machine.threads_per_multiprocessor / threads,
-        machine.blocks_per_multiprocessor,
-        machine.registers_per_multiprocessor / registers.max(1),
-        machine.shared_per_multiprocessor / launch.counted_shared.max(1),
-    ];
-    let fits = per_multiprocessor.into_iter().min().unwrap_or(1).max(1);
-    u64::from(fits) * u64::from(machine.multiprocessors.max(1))
-}
-
 /// Runs a launch that has been checked.
 pub(crate) fn run<O: Observer>(
     machine: &mut Machine,
@@ -221,7 +209,8 @@ pub(crate) fn run<O: Observer>(
         .allocate(WORKSPACE_BYTES, 64, 0)
         .map_err(|_| internal("no memory for the grid barrier"))?;
     let launch = plan(&machine.config, function, config, workspace);
-    let window = cluster::whole(resident_blocks(&machine.config, function, &launch), &launch);
+    let window = cooperative::window(&machine.config, function, config, &launch);
+    let window = cluster::whole(window, &launch);
     let rows = constants(program, &launch, variables);
     let seed = match config.approximation {
         Approximation::Nearest => 0,

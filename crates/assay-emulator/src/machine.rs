@@ -89,6 +89,8 @@ pub struct LaunchConfig {
     /// Blocks per cluster along x, y, z. `[1, 1, 1]` leaves it to the kernel's
     /// `.reqnctapercluster`.
     pub cluster: [u32; 3],
+    /// Refuse more blocks than are resident at once, as a barrier of the whole grid needs.
+    pub cooperative: bool,
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,
     /// The parameters, packed as [`Program::parameters`] lays them out.
@@ -111,6 +113,7 @@ impl Default for LaunchConfig {
             grid: [1; 3],
             block: [32, 1, 1],
             cluster: [1; 3],
+            cooperative: false,
             shared_bytes: 0,
             parameters: Vec::new(),
             schedule: Schedule::InOrder,

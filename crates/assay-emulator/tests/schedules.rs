@@ -208,3 +208,72 @@ fn reversal_stays_inside_the_resident_window() {
     let blocks: Vec<u8> = bytes.chunks(128).map(|warp| warp[0] / 32 + 8 * (warp[1] % 2)).collect();
     assert_eq!(blocks, [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12]);
 }
+
+#[test]
+fn a_cooperative_launch_has_all_its_blocks_resident() {
+    let source = pointer_kernel(
+        "",
+        "    mov.u32 %r2, %nctaid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 ret;
+    atom.global.add.u32 %r3, [%rd1], 1;
+SPIN:
+    ld.acquire.gpu.global.u32 %r4, [%rd1];
+    setp.lt.u32 %p2, %r4, %r2;
+    @%p2 bra SPIN;",
+    );
+    let launch = |blocks: u32, cooperative: bool| {
+        let mut bench = Bench::new(4);
+        let config = LaunchConfig {
+            grid: [blocks, 1, 1],
+            block: [512, 1, 1],
+            cooperative,
+            instruction_budget: 3_000_000,
+            ..LaunchConfig::default()
+        };
+        bench.launch(&source, &config).map(|_| bench.words()[0])
+    };
+    assert_eq!(launch(200, true).unwrap(), 200);
+    let fault = launch(200, false).expect_err("32 blocks spin for the others");
+    assert!(matches!(fault.kind, FaultKind::Runaway { .. }), "{fault}");
+    let fault = launch(100_000, true).expect_err("no chip is that large");
+    assert!(fault.to_string().contains("a cooperative launch of 100000 blocks"), "{fault}");
+}
+
+/// Each lane stores a word, and reads its neighbour's after `between`.
+fn neighbours(between: &str) -> String {
+    pointer_kernel(
+        ".shared .align 4 .b32 slots[32];",
+        &format!(
+            "    mov.u32 %r2, slots;
+    mad.lo.u32 %r3, %r1, 4, %r2;
+    xor.b32 %r4, %r1, 31;
+    mad.lo.u32 %r5, %r4, 4, %r2;
+    add.u32 %r6, %r1, 500;
+    st.shared.u32 [%r3], %r6;
+    {between}
+    ld.shared.u32 %r7, [%r5];
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r7;"
+        ),
+    )
+}
+
+#[test]
+fn a_missing_barrier_between_lanes_that_never_parted_is_seen() {
+    let want: Vec<u32> = (0..32).map(|lane| 31 - lane + 500).collect();
+    let wrong = |between: &str| {
+        (0..60)
+            .filter(|&seed| {
+                let mut bench = Bench::new(128);
+                let config =
+                    LaunchConfig { schedule: Schedule::Seeded(seed), ..LaunchConfig::default() };
+                bench.launch(&neighbours(between), &config).unwrap();
+                bench.words() != want
+            })
+            .count()
+    };
+    assert_eq!(wrong("bar.warp.sync 0xffffffff;"), 0);
+    let seen = wrong("");
+    assert!(seen >= 3, "{seen} of 60 seeds show it");
+}

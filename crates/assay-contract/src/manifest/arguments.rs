@@ -21,7 +21,8 @@ const ROLES: [(&str, Role); 6] = [
     ("scalar", Role::Scalar),
     ("dim", Role::Dim),
 ];
-const LAUNCH_KEYS: [&str; 6] = ["symbol", "grid", "block", "cluster", "shared", "args"];
+const LAUNCH_KEYS: [&str; 7] =
+    ["symbol", "grid", "block", "cluster", "cooperative", "shared", "args"];
 
 /// What a caller of `cudaMalloc`ed memory or of a framework's tensors may rely on.
 const DEFAULT_ALIGN_BYTES: u64 = 16;
@@ -191,11 +192,13 @@ pub(super) fn read_launches(
 fn read_launch(entry: &Entry<'_>) -> Result<LaunchSpec, ManifestError> {
     let table = entry.table(&LAUNCH_KEYS)?;
     let shared = table.get("shared").map(|shared| shared.extent()).transpose()?;
+    let cooperative = table.get("cooperative").map(|flag| flag.flag()).transpose()?;
     Ok(LaunchSpec {
         symbol: table.need("symbol")?.text()?.to_owned(),
         grid: triple(&table.need("grid")?)?,
         block: triple(&table.need("block")?)?,
         cluster: table.get("cluster").map_or_else(|| Ok(ones()), |cluster| triple(&cluster))?,
+        cooperative: cooperative.unwrap_or(false),
         shared: shared.unwrap_or_else(|| constant(0)),
         arguments: passed(&table)?,
         source: table.need("symbol")?.place(),

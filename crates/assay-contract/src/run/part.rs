@@ -124,6 +124,9 @@ impl Fingerprint {
         for launch in &spec.launches {
             let sizes = (&launch.grid, &launch.block, &launch.cluster, &launch.shared);
             self.add(&format!("{} {sizes:?} {:?}", launch.symbol, launch.arguments));
+            if launch.cooperative {
+                self.add("cooperative");
+            }
         }
         if let Some(module) = &spec.module {
             self.add_bytes(&module.bytes);

@@ -31,6 +31,8 @@ pub(super) struct LaunchAttribute {
     pub(super) value: [u64; 8],
 }
 
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
+pub(super) const LAUNCH_COOPERATIVE: u32 = 2;
 /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
 pub(super) const LAUNCH_CLUSTER_DIMENSION: u32 = 4;
 

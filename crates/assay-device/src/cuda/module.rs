@@ -4,7 +4,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::Arc;
 
 use super::api::{
-    LAUNCH_CLUSTER_DIMENSION, LaunchAttribute, LaunchConfig, Opaque, function_attribute, jit_option,
+    LAUNCH_CLUSTER_DIMENSION, LAUNCH_COOPERATIVE, LaunchAttribute, LaunchConfig, Opaque,
+    function_attribute, jit_option,
 };
 use super::context::{Context, Stream};
 use super::image::{Prepared, rejected};
@@ -268,10 +269,11 @@ impl Kernel {
         self.prepare(launch)?;
         let pointers: Vec<*const c_void> =
             values.iter().map(|value| value.as_ptr().cast()).collect();
-        let code = if launch.cluster == [1; 3] {
+        let attributes = attributes(launch);
+        let code = if attributes.is_empty() {
             self.start(stream, launch, &pointers)
         } else {
-            self.start_clusters(stream, launch, &pointers)?
+            self.start_extended(stream, launch, &pointers, &attributes)?
         };
         let result = status::check(self.module.context.functions(), "cuLaunchKernel", code);
         result.map_err(|error| refused_launch(launch, code, error))
@@ -326,32 +328,46 @@ impl Kernel {
         })
     }
 
-    fn start_clusters(
+    fn start_extended(
         &self,
         stream: &Stream,
         launch: &Launch<'_>,
         pointers: &[*const c_void],
+        attributes: &[LaunchAttribute],
     ) -> Result<i32, DeviceError> {
-        let what = || "clusters: the driver has no cuLaunchKernelEx".to_string();
+        let what =
+            || "clusters and cooperative launches: the driver has no cuLaunchKernelEx".to_string();
         let start = self.module.context.functions().launch_extended;
         let start = start.ok_or_else(|| DeviceError::Unsupported { what: what() })?;
-        let [x, y, z] = launch.cluster.map(u64::from);
-        let value = [x | y << 32, z, 0, 0, 0, 0, 0, 0];
-        let attribute = LaunchAttribute { id: LAUNCH_CLUSTER_DIMENSION, padding: 0, value };
         let config = LaunchConfig {
             grid: launch.grid,
             block: launch.block,
             shared_bytes: launch.shared_bytes,
             stream: stream.handle(),
-            attributes: &raw const attribute,
-            attribute_count: 1,
+            attributes: attributes.as_ptr(),
+            attribute_count: attributes.len() as u32,
         };
         Ok(self.module.context.raw(|_| {
             let (arguments, extra) = (pointers.as_ptr(), std::ptr::null());
-            // SAFETY: as in `start`; configuration and attribute live until the call returns.
+            // SAFETY: as in `start`; configuration and attributes live until the call returns.
             unsafe { start(&raw const config, self.handle, arguments, extra) }
         }))
     }
+}
+
+/// What a launch asks for beyond sizes.
+fn attributes(launch: &Launch<'_>) -> Vec<LaunchAttribute> {
+    let mut attributes = Vec::new();
+    if launch.cluster != [1; 3] {
+        let [x, y, z] = launch.cluster.map(u64::from);
+        let value = [x | y << 32, z, 0, 0, 0, 0, 0, 0];
+        attributes.push(LaunchAttribute { id: LAUNCH_CLUSTER_DIMENSION, padding: 0, value });
+    }
+    if launch.cooperative {
+        let value = [1, 0, 0, 0, 0, 0, 0, 0];
+        attributes.push(LaunchAttribute { id: LAUNCH_COOPERATIVE, padding: 0, value });
+    }
+    attributes
 }
 
 /// Names the launch where the driver refused it for its shape.
