@@ -30,7 +30,7 @@ fn schedules(seeds: u64) -> impl Iterator<Item = Schedule> {
     fixed.into_iter().chain((0..seeds).map(Schedule::Seeded))
 }
 
-/// Each block writes the sum of the first words of all blocks of its cluster, which it reads through
+/// Each block writes the sum of the first words of all blocks of its cluster, read through
 /// `load`. `first` and `last` stand where cluster barriers belong.
 fn reduction(first: &str, load: &str, last: &str) -> String {
     pointer_kernel(

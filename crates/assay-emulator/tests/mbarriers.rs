@@ -1,5 +1,5 @@
-//! `mbarrier` objects: phases, counts, bytes to come, misuse, deadlocks, and stores that complete at
-//! them.
+//! `mbarrier` objects: phases, counts, bytes to come, misuse, deadlocks, and stores that complete
+//! at them.
 
 mod common;
 
@@ -99,7 +99,7 @@ fn a_phase_waits_for_the_bytes_that_it_expects() {
 
 #[test]
 fn misuse_of_an_object_names_its_line() {
-    let init = "mbarrier.init.shared.b64 [gate], 2;";
+    let init = "cvta.shared.u64 %rd9, gate; mbarrier.init.shared.b64 [gate], 2;";
     let cases = [
         ("mbarrier.arrive.shared.b64 %rd2, [gate]; // here".to_owned(), "is no mbarrier object"),
         (format!("{init}\n{init} // here"), "live object"),
@@ -107,7 +107,7 @@ fn misuse_of_an_object_names_its_line() {
         ("mbarrier.init.shared.b64 [gate], 1048576; // here".to_owned(), "count of 1048576"),
         (
             format!(
-                "{init}\nmbarrier.inval.shared.b64 [gate];\nmbarrier.inval.shared.b64 [gate]; // here"
+                "{init}\nmbarrier.inval.b64 [%rd9];\nmbarrier.inval.shared.b64 [gate]; // here"
             ),
             "is no mbarrier object",
         ),
@@ -293,7 +293,8 @@ DONE:
 
 const STORE_ASYNC: &str =
     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r5], %r8, [%r7];";
-const ADD_ASYNC: &str = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r5], %r8, [%r7];";
+const ADD_ASYNC: &str = "red.async.relaxed.cluster.shared::cluster.\
+                         mbarrier::complete_tx::bytes.add.u32 [%r5], %r8, [%r7];";
 const WAIT: &str =
     "TRY: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [gate], 0; @!%p2 bra TRY;";
 
@@ -319,7 +320,9 @@ fn an_asynchronous_store_that_nobody_waits_for_is_seen() {
     let late = send(
         STORE_ASYNC,
         "",
-        "@!%p3 bra END; TRY: mbarrier.try_wait.parity.shared.b64 %p2, [gate], 0; @!%p2 bra TRY; END:",
+        "@!%p3 bra END;
+TRY: mbarrier.try_wait.parity.shared.b64 %p2, [gate], 0; @!%p2 bra TRY;
+END:",
     );
     for schedule in schedules(4) {
         let got = run_in(&late, (32, 2), schedule).unwrap_or_else(|(fault, _)| panic!("{fault}"));

@@ -192,17 +192,21 @@ pub(super) fn read_launches(
 fn read_launch(entry: &Entry<'_>) -> Result<LaunchSpec, ManifestError> {
     let table = entry.table(&LAUNCH_KEYS)?;
     let shared = table.get("shared").map(|shared| shared.extent()).transpose()?;
-    let cooperative = table.get("cooperative").map(|flag| flag.flag()).transpose()?;
     Ok(LaunchSpec {
         symbol: table.need("symbol")?.text()?.to_owned(),
         grid: triple(&table.need("grid")?)?,
         block: triple(&table.need("block")?)?,
         cluster: table.get("cluster").map_or_else(|| Ok(ones()), |cluster| triple(&cluster))?,
-        cooperative: cooperative.unwrap_or(false),
+        cooperative: cooperative(&table)?,
         shared: shared.unwrap_or_else(|| constant(0)),
         arguments: passed(&table)?,
         source: table.need("symbol")?.place(),
     })
+}
+
+/// Whether a launch needs all its blocks at once.
+fn cooperative(table: &Table<'_>) -> Result<bool, ManifestError> {
+    Ok(table.get("cooperative").map(|flag| flag.flag()).transpose()?.unwrap_or(false))
 }
 
 /// The names of the arguments that a launch passes.
@@ -223,6 +227,7 @@ fn read_triton_launch(entry: &Entry<'_>) -> Result<LaunchSpec, ManifestError> {
         grid: triple(&table.need("grid")?)?,
         block: ones(),
         cluster: ones(),
+        cooperative: cooperative(&table)?,
         shared: constant(0),
         arguments: passed(&table)?,
         source: table.need("grid")?.place(),

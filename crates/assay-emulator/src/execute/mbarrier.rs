@@ -152,7 +152,7 @@ impl<O: Observer> Engine<'_, O> {
             .any(|lane| addresses[lane] == addresses[here.index]);
         if !twin && self.object(here.at, here.index).is_ok() {
             let what = format!(
-                "mbarrier.init of the live object at shared {:#x}: mbarrier.inval has to come first",
+                "mbarrier.init of the live object at shared {:#x}: mbarrier.inval comes first",
                 here.at.1
             );
             return Err(misuse(what, here.index));

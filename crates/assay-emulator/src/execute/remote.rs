@@ -1,5 +1,5 @@
 //! `st.async` and `red.async`: stores to shared memory of a block of the cluster that complete at
-//! an mbarrier there (ISA 9.7.9.12, 9.7.13.8).
+//! an mbarrier there (ISA 9.7.9.12, 9.7.13.7).
 //!
 //! A store waits at its block until somebody there looks at its mbarrier, as late as is allowed, so
 //! that a reader which does not wait sees the old bytes. Under a seed the stores come in any order.
