@@ -76,6 +76,24 @@ def numba_softmax():
     )
 
 
+def suite(kernel, rows=256, columns=4096):
+    """A kernel of the built-in suite as nvcc compiled it; nobody else runs it without a GPU."""
+    x = _values(8, rows, columns)
+    y, w = np.zeros(rows, dtype=np.float32), _values(9, columns)
+    row_sum = ([x, y, rows, columns], 1, x.astype(np.float64).sum(axis=1))
+    arguments, output, expected = {
+        "row_sum": row_sum,
+        "softmax": ([x, np.zeros_like(x), rows, columns], 1, _softmax_of(x)),
+        "gemv": ([x, w, y, rows, columns], 2, x.astype(np.float64) @ w),
+    }[kernel]
+    kinds = ["*fp32" if isinstance(argument, np.ndarray) else "i32" for argument in arguments]
+    return Case(
+        f"suite's {kernel}_f32 {rows}x{columns}", kernel, None, (rows,), {}, arguments, kinds,
+        output, expected, 1e-2, block=(256,),
+    )
+
+
 def all_cases():
     tiles = [(64, 64, 32), (16, 16, 16)]
-    return [softmax(), *map(matmul, tiles), attention(), numba_softmax()]
+    compared = [softmax(), *map(matmul, tiles), attention(), numba_softmax()]
+    return compared + [suite(kernel) for kernel in ("row_sum", "softmax", "gemv")]

@@ -1,8 +1,8 @@
-"""Compiles the cases for the emulator: PTX, inputs and a launch description a case.
+"""Compiles the cases for the emulator: PTX and a launch description a case.
 
     PYTHONPATH=<numpy, triton> python3 prepare.py FOLDER [NVCC]
 
-Triton's kernels are compiled ahead of time for sm_80, with no GPU. The one that stands for Numba's
+compare.py writes the inputs beside them. Triton's kernels are compiled ahead of time for sm_80, with no GPU. The one that stands for Numba's
 is CUDA C++ with the same statements, compiled by NVCC.
 """
 
@@ -17,6 +17,8 @@ from triton.compiler import ASTSource
 
 import cases
 import kernels
+
+SUITE = pathlib.Path(__file__).parents[2] / "kernels" / "cuda"
 
 
 def compiled_triton(case):
@@ -46,13 +48,22 @@ def compiled_cuda(case, nvcc):
     return ptx, case.kernel, case.block, 0
 
 
+def from_suite(case):
+    ptx = (SUITE / f"{case.kernel}.ptx").read_text()
+    return ptx, f"{case.kernel}_f32", case.block, 0
+
+
 def three(values):
     return " ".join(str(value) for value in (*values, 1, 1)[:3])
 
 
 def describe(case, folder, number, nvcc):
-    is_cuda = case.peer == "numba"
-    ptx, symbol, block, shared = compiled_cuda(case, nvcc) if is_cuda else compiled_triton(case)
+    compiled = {
+        "triton": compiled_triton,
+        "numba": lambda case: compiled_cuda(case, nvcc),
+        None: from_suite,
+    }
+    ptx, symbol, block, shared = compiled[case.peer](case)
     stem = f"case{number}"
     (folder / f"{stem}.ptx").write_text(ptx)
     lines = [
@@ -61,9 +72,7 @@ def describe(case, folder, number, nvcc):
     ]
     for position, (argument, kind) in enumerate(zip(case.arguments, case.signature)):
         if isinstance(argument, np.ndarray):
-            data = f"{stem}.{position}.bin"
-            (folder / data).write_bytes(argument.tobytes())
-            lines.append(f"buffer {data}")
+            lines.append(f"buffer {stem}.{position}.bin")
         else:
             lines.append(f"{kind} {argument}")
     (folder / f"{stem}.case").write_text("\n".join(lines) + "\n")

@@ -111,6 +111,13 @@ const NVRTC: Toolchain = Toolchain {
 pub(crate) const TRITON: Toolchain =
     Toolchain { folder: "triton-3.6.0", packages: &["triton==3.6.0"], download_megabytes: 188 };
 
+/// What the emulator's speed is compared with, besides Triton's interpreter, which needs numpy.
+const PEERS: Toolchain = Toolchain {
+    folder: "peers-numba-0.61.2",
+    packages: &["numpy==2.2.6", "numba==0.61.2"],
+    download_megabytes: 62,
+};
+
 /// Zig, for the clang 22 that is in it, with its linker and all of LLVM's targets: Debian 12 has
 /// nothing newer than clang 19, which does not know gfx950.
 const ZIG: Toolchain =
@@ -210,17 +217,20 @@ pub(crate) fn cuobjdump() -> Option<PathBuf> {
     CUOBJDUMP.is_complete(&folder).then(|| folder.join("nvidia/cu13/bin/cuobjdump"))
 }
 
-/// `cargo xtask toolchain [--triton | --records | --hip | --all]`.
+/// `cargo xtask toolchain [--triton | --peers | --records | --hip | --all]`.
 pub(crate) fn command(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let wanted: &[Toolchain] = match arguments[..] {
         [] => &[CUDA, NVRTC, CUOBJDUMP, LIBRARIES],
         ["--triton"] => &[TRITON],
+        ["--peers"] => &[CUDA, TRITON, PEERS],
         ["--records"] => &[CUDA, CUDA_13_2, CUDA_13_3, CUDA_13_5, ZIG],
         ["--hip"] => &[ROCM_LIBRARIES],
         ["--all"] => &ALL,
         _ => {
-            eprintln!("usage: cargo xtask toolchain [--triton | --records | --hip | --all]");
+            eprintln!(
+                "usage: cargo xtask toolchain [--triton | --peers | --records | --hip | --all]"
+            );
             return ExitCode::from(EXIT_REQUEST);
         }
     };

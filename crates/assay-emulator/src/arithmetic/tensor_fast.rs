@@ -3,7 +3,7 @@
 //! One step sums at most [`STEP`] products of two short floats with an accumulator. A term is less
 //! than 2^27 units of the last fraction bit, so sixteen fit 32 bits; f64 holds the sum of all.
 
-use super::tensor::{Elements, Format, LEAST, Output, Rule};
+use super::tensor::{Elements, Format, LEAST, Layout, Output, Rule};
 use super::tensor_plain;
 
 /// Columns side by side.
@@ -34,13 +34,7 @@ impl<const N: usize> Parts<N> {
     fn open(bits: &[u32; N], format: Format) -> (Parts<N>, bool) {
         let layout = format.layout();
         let bias = (1 << (layout.exponent - 1)) - 1;
-        let (top, fraction) = ((1 << layout.exponent) - 1, layout.fraction);
-        // From here on a special is an infinity or a NaN.
-        let least = match format {
-            Format::E4m3 => 0x7f,
-            Format::E3m2 | Format::E2m3 | Format::E2m1 => u32::MAX,
-            _ => top << fraction,
-        };
+        let (least, fraction) = (least_special(format), layout.fraction);
         let mut parts = Parts::ZERO;
         let mut special = false;
         for n in 0..N {
@@ -101,6 +95,54 @@ fn by_format(rule: &Rule, a: Elements<'_>, b: Elements<'_>, depth: usize, c: &mu
     }
 }
 
+/// Elements as numbers, and the exponents that terms are aligned by.
+struct Floats<const N: usize> {
+    value: [f32; N],
+    exponent: [i32; N],
+}
+
+impl<const N: usize> Floats<N> {
+    const ZERO: Floats<N> = Floats { value: [0.0; N], exponent: [NONE; N] };
+
+    /// The values of elements. Says whether an infinity or a NaN is among them.
+    #[inline(always)]
+    fn open(bits: &[u32; N], format: Format) -> (Floats<N>, bool) {
+        Floats::open_as(bits, format.layout(), least_special(format))
+    }
+
+    /// As [`Floats::open`], for magnitudes that are special from `least` on.
+    #[inline(always)]
+    fn open_as(bits: &[u32; N], layout: Layout, least: u32) -> (Floats<N>, bool) {
+        let bias = (1 << (layout.exponent - 1)) - 1;
+        // Moves the exponent from one bias to the other; exact, of subnormals too.
+        let rebias = f32::from_bits(((127 - bias + 127) as u32) << 23);
+        let mut floats = Floats::ZERO;
+        let mut special = false;
+        for n in 0..N {
+            let own = bits[n] >> layout.low;
+            let magnitude = own & ((1 << (layout.exponent + layout.fraction)) - 1);
+            let value = f32::from_bits(magnitude << (23 - layout.fraction)) * rebias;
+            let exponent = ((value.to_bits() >> 23) as i32 - 127).max(1 - bias);
+            let sign = own >> (layout.exponent + layout.fraction) & 1;
+            floats.value[n] = f32::from_bits(value.to_bits() | sign << 31);
+            floats.exponent[n] = if magnitude == 0 { NONE } else { exponent };
+            special |= magnitude >= least;
+        }
+        (floats, special)
+    }
+}
+
+/// The least magnitude of a format that is an infinity or a NaN.
+#[inline(always)]
+fn least_special(format: Format) -> u32 {
+    let layout = format.layout();
+    match format {
+        Format::E4m3 => 0x7f,
+        Format::E3m2 | Format::E2m3 | Format::E2m1 => u32::MAX,
+        _ => ((1 << layout.exponent) - 1) << layout.fraction,
+    }
+}
+
 /// One step along the depth, of all rows and eight columns.
 #[inline(always)]
 fn step<'c>(
@@ -112,6 +154,128 @@ fn step<'c>(
     rows: impl Iterator<Item = &'c mut [u32]>,
     first: usize,
 ) {
+    let mut columns = [Floats::<LANES>::ZERO; STEP];
+    let mut special_columns = false;
+    for (k, floats) in columns[..count].iter_mut().enumerate() {
+        let bits = std::array::from_fn(|lane| b.bits[lane * depth + start + k]);
+        let (opened, special) = Floats::open(&bits, b.format);
+        *floats = opened;
+        special_columns |= special;
+    }
+    for (row, c) in rows.enumerate() {
+        let elements = &a.bits[row * depth + start..][..count];
+        let Some(c) = c.get_mut(first..).and_then(|c| c.first_chunk_mut::<LANES>()) else { return };
+        let done = !special_columns
+            && if count <= STEP / 2 {
+                row_of::<{ STEP / 2 }>(rule, elements, a.format, &columns, c)
+            } else {
+                row_of::<STEP>(rule, elements, a.format, &columns, c)
+            };
+        if !done {
+            row_of_integers(rule, Elements { bits: elements, ..a }, b, depth, start, c);
+        }
+    }
+}
+
+/// Sums of a row and eight columns in floats. Says whether it could: not with an infinity or a NaN,
+/// nor far from one.
+#[inline(always)]
+fn row_of<const N: usize>(
+    rule: &Rule,
+    elements: &[u32],
+    format: Format,
+    columns: &[Floats<LANES>; STEP],
+    c: &mut [u32; LANES],
+) -> bool {
+    let mut bits = [0; N];
+    bits[..elements.len()].copy_from_slice(elements);
+    let (a, special) = Floats::open(&bits, format);
+    !special && dot_floats(rule, &a, &columns[..elements.len()], c)
+}
+
+/// Where the largest exponents must lie for [`dot_floats`]: nothing overflows, and products that
+/// f32 cannot hold are so small that they are cut away.
+const NEAR: std::ops::RangeInclusive<i32> = -100..=125;
+
+/// Sums of a row and eight columns.
+///
+/// Products of two elements are exact in f32, and so is their alignment, a multiplication by a
+/// power of two; the conversion to integers cuts toward zero, as aligning a magnitude does.
+#[inline(always)]
+fn dot_floats<const N: usize>(
+    rule: &Rule,
+    a: &Floats<N>,
+    columns: &[Floats<LANES>],
+    c: &mut [u32; LANES],
+) -> bool {
+    let layout = if rule.result == Output::Half { HALF } else { SINGLE };
+    let least = ((1 << layout.exponent) - 1) << layout.fraction;
+    let (old, special) = Floats::open_as(c, layout, least);
+    let mut largest = [LEAST; LANES];
+    for lane in 0..LANES {
+        largest[lane] = largest[lane].max(old.exponent[lane]);
+    }
+    for (b, &exponent) in columns.iter().zip(&a.exponent) {
+        for lane in 0..LANES {
+            largest[lane] = largest[lane].max(exponent + b.exponent[lane]);
+        }
+    }
+    let mut far = false;
+    for lane in 0..LANES {
+        far |= largest[lane] < *NEAR.start() || largest[lane] > *NEAR.end();
+    }
+    if special || far {
+        return false;
+    }
+    let fraction = rule.fraction as i32;
+    let scale = largest.map(|largest| f32::from_bits(((fraction - largest + 127) as u32) << 23));
+    let mut sums = [0.0; LANES];
+    for (columns, values) in columns.chunks(16).zip(a.value.chunks(16)) {
+        let mut units = [0_i32; LANES];
+        for (b, &value) in columns.iter().zip(values) {
+            for lane in 0..LANES {
+                let term = value * b.value[lane] * scale[lane];
+                // SAFETY: neither operand is special, so the term is finite, and it is less than
+                // 2^27 because the largest exponent is at least its own.
+                units[lane] += unsafe { term.to_int_unchecked::<i32>() };
+            }
+        }
+        for lane in 0..LANES {
+            sums[lane] += f64::from(units[lane]);
+        }
+    }
+    for lane in 0..LANES {
+        let term = old.value[lane] * scale[lane];
+        // SAFETY: as above; the accumulator is less than 2^26 units.
+        sums[lane] += f64::from(unsafe { term.to_int_unchecked::<i32>() });
+        sums[lane] *= unit(rule, largest[lane]);
+    }
+    round(rule.result, &sums, c);
+    true
+}
+
+/// What the sum of cut terms counts.
+#[inline(always)]
+fn unit(rule: &Rule, largest: i32) -> f64 {
+    f64::from_bits(((largest - rule.fraction as i32 + 1023) as u64) << 52)
+}
+
+/// The accumulators' fields.
+const SINGLE: Layout = Layout { exponent: 8, fraction: 23, low: 0 };
+/// See [`SINGLE`].
+const HALF: Layout = Layout { exponent: 5, fraction: 10, low: 0 };
+
+/// As [`row_of`], in integers, for all exponents; what is special is done element by element.
+#[inline(never)]
+fn row_of_integers(
+    rule: &Rule,
+    a: Elements<'_>,
+    b: Elements<'_>,
+    depth: usize,
+    start: usize,
+    c: &mut [u32; LANES],
+) {
+    let count = a.bits.len();
     let mut columns = [Parts::<LANES>::ZERO; STEP];
     let mut special_columns = false;
     for (k, parts) in columns[..count].iter_mut().enumerate() {
@@ -120,21 +284,14 @@ fn step<'c>(
         *parts = opened;
         special_columns |= special;
     }
-    for (row, c) in rows.enumerate() {
-        let elements = &a.bits[row * depth + start..][..count];
-        let mut bits = [0; STEP];
-        bits[..count].copy_from_slice(elements);
-        let (opened, special) = Parts::open(&bits, a.format);
-        let Some(c) = c.get_mut(first..).and_then(|c| c.first_chunk_mut::<LANES>()) else { return };
-        if special
-            || special_columns
-            || !dot(rule, (a.format, b.format), &opened, &columns, count, c)
-        {
-            for (lane, c) in c.iter_mut().enumerate() {
-                let column = &b.bits[lane * depth + start..][..count];
-                let a = Elements { bits: elements, ..a };
-                *c = tensor_plain::dot(rule, a, Elements { bits: column, ..b }, *c);
-            }
+    let mut bits = [0; STEP];
+    bits[..count].copy_from_slice(a.bits);
+    let (opened, special) = Parts::open(&bits, a.format);
+    let formats = (a.format, b.format);
+    if special || special_columns || !dot(rule, formats, &opened, &columns, count, c) {
+        for (lane, c) in c.iter_mut().enumerate() {
+            let column = &b.bits[lane * depth + start..][..count];
+            *c = tensor_plain::dot(rule, a, Elements { bits: column, ..b }, *c);
         }
     }
 }
@@ -186,8 +343,7 @@ fn dot(
         let gap = (largest[lane] - opened.exponent[lane] + excess).min(31);
         let cut = (opened.magnitude[lane] as u32 >> gap) as i32;
         let sum = sums[lane] + f64::from((cut ^ opened.sign[lane]) - opened.sign[lane]);
-        let unit = (largest[lane] - rule.fraction as i32 + 1023) as u64;
-        sums[lane] = sum * f64::from_bits(unit << 52);
+        sums[lane] = sum * unit(rule, largest[lane]);
     }
     round(rule.result, &sums, c);
     true

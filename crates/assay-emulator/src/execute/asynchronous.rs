@@ -6,6 +6,7 @@
 use super::access::lanes_of;
 use super::effect::SpaceKind;
 use super::engine::{Engine, Flow, Step};
+use super::fast::reach;
 use super::frame::{LANES, Operands};
 use super::warp::PendingCopy;
 use crate::memory::READ;
@@ -25,17 +26,26 @@ impl<O: Observer> Engine<'_, O> {
         let size_slot = self.code().lists[operands.c as usize][0];
         let sizes = self.read_register(size_slot, false);
         let length = u64::from(bytes);
-        let poison = [!self.launch.poison; 16];
+        let poison = !self.launch.poison;
         self.observe(SpaceKind::Shared, &to, u32::from(bytes), true, mask);
+        let source = |lane: usize| if sized { sizes[lane].min(length) } else { length };
+        let reading = lanes_of(mask).filter(|&lane| source(lane) > 0);
+        let reading = reading.fold(0, |reading, lane| reading | 1 << lane);
+        let fine = self.copies_fit(&from, reading, &to, mask, length);
         for lane in lanes_of(mask) {
-            let source_bytes = if sized { sizes[lane].min(length) } else { length };
-            if source_bytes > 0 {
+            let source_bytes = source(lane);
+            if source_bytes > 0 && !fine {
                 self.lane_bytes(SpaceKind::Global, lane, from[lane], length, mask)
                     .map(drop)
                     .or_else(|trouble| self.partly(lane, from[lane], source_bytes, trouble))?;
             }
-            let target = self.lane_bytes_mut(SpaceKind::Shared, lane, to[lane], length)?;
-            target.copy_from_slice(&poison[..usize::from(bytes)]);
+            let target = if fine {
+                let start = to[lane] as usize;
+                self.block.shared.get_mut(start..start + usize::from(bytes)).unwrap_or(&mut [])
+            } else {
+                self.lane_bytes_mut(SpaceKind::Shared, lane, to[lane], length)?
+            };
+            target.fill(poison);
             self.block.show_async(to[lane] as usize..to[lane] as usize + usize::from(bytes));
             let warp = &mut self.block.warps[self.warp];
             warp.copies.push(PendingCopy {
@@ -50,6 +60,30 @@ impl<O: Observer> Engine<'_, O> {
             warp.copy_sequence += 1;
         }
         Ok(Flow::Next)
+    }
+
+    /// Whether no copy needs a look of its own: all are aligned, all sources lie in one allocation
+    /// and all destinations in one variable.
+    fn copies_fit(
+        &mut self,
+        from: &[u64; LANES],
+        reading: u32,
+        to: &[u64; LANES],
+        mask: u32,
+        length: u64,
+    ) -> bool {
+        let (low, high, bits) = reach(to, mask);
+        let inside = high.wrapping_sub(low).checked_add(length);
+        let aligned = bits & (length - 1) == 0;
+        if !aligned || inside.is_none_or(|inside| self.shared_range(low, inside).is_none()) {
+            return false;
+        }
+        if reading == 0 {
+            return true;
+        }
+        let (low, high, bits) = reach(from, reading);
+        let inside = high.wrapping_sub(low).checked_add(length);
+        bits & (length - 1) == 0 && inside.is_some_and(|inside| self.global(low, inside).is_some())
     }
 
     /// A copy that reads fewer bytes than it writes may end at the end of an allocation.
@@ -99,22 +133,27 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Completes the copies of a warp that a condition picks, in the order they were started.
     pub(crate) fn finish_copies_of(&mut self, warp: usize, done: impl Fn(&PendingCopy) -> bool) {
-        let all = std::mem::take(&mut self.block.warps[warp].copies);
-        let (ready, later): (Vec<_>, Vec<_>) = all.into_iter().partition(done);
-        self.block.warps[warp].copies = later;
-        for copy in ready {
-            let mut contents = [0; 16];
-            let length = usize::from(copy.source_bytes);
-            if let Some(place) = self.memory.find(copy.from, length as u64) {
-                self.memory.note(place.allocation, READ);
-                let allocation = self.memory.allocation(place.allocation);
-                if let Some(source) = allocation.bytes(place.offset, length) {
-                    contents[..length].copy_from_slice(source);
-                }
+        let mut copies = std::mem::take(&mut self.block.warps[warp].copies);
+        copies.retain(|copy| {
+            let ready = done(copy);
+            if ready {
+                self.finish_copy(copy);
             }
-            let to = copy.to as usize;
-            let bytes = usize::from(copy.bytes);
-            self.block.write_async(to, &contents[..bytes]);
+            !ready
+        });
+        self.block.warps[warp].copies = copies;
+    }
+
+    fn finish_copy(&mut self, copy: &PendingCopy) {
+        let mut contents = [0; 16];
+        let length = usize::from(copy.source_bytes);
+        if let Some(place) = self.memory.find(copy.from, length as u64) {
+            self.memory.note(place.allocation, READ);
+            let allocation = self.memory.allocation(place.allocation);
+            if let Some(source) = allocation.bytes(place.offset, length) {
+                contents[..length].copy_from_slice(source);
+            }
         }
+        self.block.write_async(copy.to as usize, &contents[..usize::from(copy.bytes)]);
     }
 }

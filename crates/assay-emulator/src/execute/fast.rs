@@ -153,7 +153,7 @@ fn put_halves<const COUNT: usize>(bytes: &mut [u8], parts: &[[u32; LANES]; COUNT
 }
 
 /// The lowest and highest address of the active lanes, and all their low bits.
-fn reach(addresses: &[u64; LANES], mask: u32) -> (u64, u64, u64) {
+pub(crate) fn reach(addresses: &[u64; LANES], mask: u32) -> (u64, u64, u64) {
     let (mut low, mut high, mut bits) = (u64::MAX, 0, 0);
     for lane in lanes_of(mask) {
         low = low.min(addresses[lane]);

@@ -2,9 +2,9 @@
 //!
 //! All are `.aligned`: the 32 lanes of the warp execute them together.
 
-use super::access::read_value;
 use super::effect::SpaceKind;
 use super::engine::{Engine, Flow, Step, Trouble};
+use super::fast::reach;
 use super::frame::{LANES, Operands};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
@@ -61,26 +61,33 @@ impl<O: Observer> Engine<'_, O> {
             return Ok(flow);
         }
         let addresses = self.row_addresses(access, operands, false);
+        let used = u32::MAX >> (LANES - 8 * usize::from(access.count));
+        let fine = self.rows_fit(access, &addresses, used);
         for matrix in 0..usize::from(access.count) {
-            let mut elements = [[0_u64; 8]; 8];
-            for (row, elements) in elements.iter_mut().enumerate() {
-                let lane = 8 * matrix + row;
-                let bytes = self.lane_bytes(access.space, lane, addresses[lane], ROW, mask)?;
-                for (column, element) in elements.iter_mut().enumerate() {
-                    *element = read_value(&bytes[2 * column..], 2);
-                }
+            let mut rows = [[0_u8; ROW as usize]; 8];
+            for (lane, row) in (8 * matrix..).zip(&mut rows) {
+                let start = addresses[lane] as usize;
+                let bytes = if fine {
+                    self.block.shared.get(start..start + ROW as usize)
+                } else {
+                    Some(self.lane_bytes(access.space, lane, addresses[lane], ROW, mask)?)
+                };
+                row.copy_from_slice(bytes.unwrap_or(&[0; ROW as usize]));
             }
             let slot = self.code().lists[operands.c as usize][matrix];
-            let words = std::array::from_fn(|lane| {
-                let at = |column: usize| {
-                    let (row, column) = (lane / 4, 2 * (lane % 4) + column);
-                    if access.transposed { elements[column][row] } else { elements[row][column] }
-                };
-                at(0) | at(1) << 16
-            });
-            self.write_register(slot, false, &words, mask);
+            self.store_lanes32(slot, fragment_of(&rows, access.transposed));
         }
         Ok(Flow::Next)
+    }
+
+    /// Whether the rows need no look of their own: all are aligned and inside one variable in
+    /// shared memory.
+    fn rows_fit(&mut self, access: MatrixAccess, addresses: &[u64; LANES], used: u32) -> bool {
+        let (low, high, bits) = reach(addresses, used);
+        let inside = high.wrapping_sub(low).checked_add(ROW);
+        access.space == SpaceKind::Shared
+            && bits & (ROW - 1) == 0
+            && inside.is_some_and(|inside| self.shared_range(low, inside).is_some())
     }
 
     /// `stmatrix`
@@ -126,4 +133,25 @@ impl<O: Observer> Engine<'_, O> {
         self.write_register(operands.d, false, &moved, mask);
         Ok(Flow::Next)
     }
+}
+
+/// The register that holds a matrix: four lanes have a row, or a column, two elements each.
+#[inline(always)]
+fn fragment_of(rows: &[[u8; ROW as usize]; 8], transposed: bool) -> [u32; LANES] {
+    let mut words = [0; LANES];
+    if transposed {
+        for (column, row) in rows.iter().enumerate() {
+            for (line, element) in row.as_chunks::<2>().0.iter().enumerate() {
+                let element = u32::from(u16::from_le_bytes(*element));
+                words[4 * line + column / 2] |= element << (16 * (column % 2));
+            }
+        }
+    } else {
+        for (four, row) in words.as_chunks_mut::<4>().0.iter_mut().zip(rows) {
+            for (word, bytes) in four.iter_mut().zip(row.as_chunks::<4>().0) {
+                *word = u32::from_le_bytes(*bytes);
+            }
+        }
+    }
+    words
 }
