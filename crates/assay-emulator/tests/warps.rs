@@ -171,6 +171,34 @@ END:";
 }
 
 #[test]
+fn tiles_of_a_warp_act_on_their_own_at_the_same_instruction() {
+    let tile = "and.b32 %r3, %r1, 24; shl.b32 %r3, 255, %r3;\n";
+    let sums = |tile: u32| tile * 64 + 28;
+    // Lanes 5 and 20 come later, so two of the four tiles have to wait.
+    let late = "setp.eq.u32 %p1, %r1, 5; setp.eq.or.u32 %p1, %r1, 20, %p1;
+    @!%p1 bra HERE; add.u32 %r4, %r1, 1; bra HERE;
+HERE:\n";
+    for before in ["", late] {
+        for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(5)] {
+            let run = |body: &str| lanes_under(&format!("{tile}{before}{body}"), schedule);
+            assert_eq!(run("redux.sync.add.u32 %r2, %r1, %r3;"), each(|n| sums(n / 8)));
+            assert_eq!(
+                run("shfl.sync.bfly.b32 %r2, %r1, 7, 0x181f, %r3; bar.warp.sync %r3;"),
+                each(|n| n ^ 7)
+            );
+            assert_eq!(
+                run("setp.gt.u32 %p2, %r1, 18; vote.sync.ballot.b32 %r2, %p2, %r3;"),
+                each(|n| [0, 0, 0x00f8_0000, 0xff00_0000][n as usize / 8])
+            );
+            assert_eq!(
+                run("and.b32 %r4, %r1, 1; match.any.sync.b32 %r2, %r4, %r3;"),
+                each(|n| (0x55 << (n & 1)) << (n & 24))
+            );
+        }
+    }
+}
+
+#[test]
 fn block_barriers_order_warps() {
     let source = pointer_kernel(
         ".shared .align 4 .b8 exchange[1024];",

@@ -194,7 +194,13 @@ impl Checker<'_> {
     fn typed(&self, slot: &Slot, operand: &mut Operand) -> Checked {
         let ty = self.slot_type(slot.shown);
         match slot.many {
-            Many::One => self.value(slot, ty, operand),
+            Many::One => {
+                // The scales of `mma`: CUTLASS writes `{%r1}` for the register alone.
+                if self.opcode.base == Base::Mma {
+                    unwrap_single(operand);
+                }
+                self.value(slot, ty, operand)
+            }
             Many::Width if self.opcode.vector == 1 => {
                 unwrap_single(operand);
                 self.value(slot, ty, operand)

@@ -86,6 +86,14 @@ fn pairs_sinks_vectors_and_special_registers_are_kept() {
     // Triton writes a vector of one where there is no vector.
     let single = operands("ld.shared.b32 { %r1 }, [s];").remove(0);
     assert!(matches!(single, Operand::Register(_)));
+    // And CUTLASS for the scales of a product.
+    let scaled = operands(
+        "mma.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k32.row.col.f32.e4m3.e4m3.\
+         f32.ue8m0 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r1, %r2}, {%f1, %f2, %f3, %f4}, \
+         {%r1}, {0, 0}, {%r2}, {0, 0};",
+    );
+    assert!(matches!(scaled[4], Operand::Register(_)));
+    assert!(matches!(&scaled[5], Operand::Vector(parts) if parts.len() == 2));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use assay_device::{
     Allocation, Argument, BufferId, Device, DeviceError, Launch, ModuleId, Schedule, StreamId,
+    TensorMap,
 };
 use assay_num::Format;
 
@@ -28,6 +29,8 @@ pub(crate) enum Field {
     Bytes(Vec<u8>),
     /// The address of a buffer's byte: the buffer's number in its case, bytes from its start.
     Address(usize, u64),
+    /// A tensor map over a buffer, which is an argument of its own.
+    Map(usize, TensorMap),
 }
 
 struct Buffer {
@@ -176,6 +179,13 @@ impl Case {
         self
     }
 
+    /// The next argument: a tensor map over a new buffer, which starts out poisoned or with this.
+    pub(crate) fn maps(mut self, map: TensorMap, initial: Option<Vec<u8>>, want: Want) -> Case {
+        let number = self.buffers.len();
+        self.buffers.push(Buffer { initial, want });
+        self.structure(vec![Field::Map(number, map)])
+    }
+
     fn buffer(mut self, initial: Option<Vec<u8>>, want: Want) -> Case {
         let number = self.buffers.len();
         self.buffers.push(Buffer { initial, want });
@@ -307,7 +317,7 @@ impl Case {
 }
 
 fn argument(
-    device: &dyn Device,
+    device: &mut dyn Device,
     ids: &[BufferId],
     fields: &[Field],
 ) -> Result<Argument, DeviceError> {
@@ -319,6 +329,7 @@ fn argument(
                 let address = device.address(ids[*buffer])? + offset;
                 bytes.extend(address.to_le_bytes());
             }
+            Field::Map(buffer, map) => return device.tensor_map(ids[*buffer], map),
         }
     }
     Ok(Argument::Bytes(bytes))

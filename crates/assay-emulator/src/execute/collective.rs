@@ -8,10 +8,19 @@ use super::access::lanes_of;
 use super::effect::{Reduction, Shuffle, Vote};
 use super::engine::{Engine, Flow, Step, Trouble};
 use super::frame::{LANES, NEGATE_R, Operands, Slot, pack};
+use super::warp::Group;
 use crate::arithmetic::float::{canonical, maximum, maximum_nan, minimum, minimum_nan};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
 use crate::program::Op;
+
+/// Why a group does not go on at once.
+enum Stop {
+    /// It waits, or others go first.
+    Flow(Flow),
+    /// Its lanes name different members.
+    Differ,
+}
 
 impl<O: Observer> Engine<'_, O> {
     fn words(&self, slot: Slot) -> [u32; LANES] {
@@ -32,9 +41,9 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Waits for the members. `Some(flow)` when this group has to stop here.
+    /// Waits for the members; `Err` when this group has to stop here.
     #[inline(always)]
-    fn gather(&mut self, slot: Slot, mask: u32) -> Step<Result<u32, Flow>> {
+    fn gather(&mut self, slot: Slot, mask: u32) -> Step<Result<u32, Stop>> {
         let masks = self.words(slot);
         let members = masks[mask.trailing_zeros() as usize & 31];
         let mut differs = 0;
@@ -42,25 +51,65 @@ impl<O: Observer> Engine<'_, O> {
             let active = ((mask >> lane) & 1).wrapping_neg();
             differs |= (masks[lane] ^ members) & active;
         }
-        if differs != 0 || mask & !members != 0 {
-            return Err(Self::members_misused(differs != 0, members, mask));
+        if differs != 0 {
+            return Ok(Err(Stop::Differ));
+        }
+        if mask & !members != 0 {
+            return Err(Self::members_misused(members, mask));
         }
         match self.converge(members, mask) {
-            Some(flow) => Ok(Err(flow)),
+            Some(flow) => Ok(Err(Stop::Flow(flow))),
             None => Ok(Ok(members)),
         }
     }
 
+    /// What becomes of a group that stops: where its lanes belong to different sets, as in tiles
+    /// of a warp that do the same at one time, each set that is complete runs on its own, and the
+    /// others wait for the rest of theirs.
     #[cold]
-    fn members_misused(differ: bool, members: u32, mask: u32) -> Box<Trouble> {
-        let what = if differ {
-            "lanes that execute together give different member masks".to_owned()
-        } else {
-            format!(
-                "lanes {:#010x} execute with a member mask {members:#010x} that leaves them out",
-                mask & !members
-            )
-        };
+    fn stopped(
+        &mut self,
+        stop: Stop,
+        slot: Slot,
+        mask: u32,
+        mut run: impl FnMut(&mut Self, u32) -> Step,
+    ) -> Step {
+        if let Stop::Flow(flow) = stop {
+            return Ok(flow);
+        }
+        let masks = self.words(slot);
+        let (mut left, mut parked) = (mask, 0);
+        while left != 0 {
+            let members = masks[left.trailing_zeros() as usize & 31];
+            let set = lanes_of(left).filter(|&lane| masks[lane] == members);
+            let set = set.fold(0, |set, lane| set | 1_u32 << lane);
+            left &= !set;
+            if set & !members != 0 {
+                return Err(Self::members_misused(members, set));
+            }
+            if members & self.block.warps[self.warp].alive & !set == 0 {
+                run(self, set)?;
+            } else {
+                self.park(members, set);
+                parked |= set;
+            }
+        }
+        if parked == 0 {
+            return Ok(Flow::Next);
+        }
+        let rest = Group { mask: self.group.mask & !parked, pc: self.group.pc + 1, ..self.group };
+        if rest.mask != 0 {
+            self.block.warps[self.warp].groups.push(rest);
+        }
+        Ok(Flow::Reschedule)
+    }
+
+    #[cold]
+    fn members_misused(members: u32, mask: u32) -> Box<Trouble> {
+        let what = format!(
+            "lanes {:#010x} execute with a member mask {members:#010x} that leaves them out",
+            mask & !members
+        );
         Trouble::new(FaultKind::WarpMisuse { what }, mask)
     }
 
@@ -69,8 +118,8 @@ impl<O: Observer> Engine<'_, O> {
     pub(crate) fn shuffle(&mut self, mode: Shuffle, op: &Op, mask: u32) -> Step {
         let operands = &op.operands;
         let [clamp, members, ..] = self.code().lists[operands.c as usize];
-        if let Err(flow) = self.gather(members, mask)? {
-            return Ok(flow);
+        if let Err(stop) = self.gather(members, mask)? {
+            return self.stopped(stop, members, mask, |engine, set| engine.shuffle(mode, op, set));
         }
         let (values, by, clamps) =
             (self.words(operands.a), self.words(operands.b), self.words(clamp));
@@ -110,7 +159,10 @@ impl<O: Observer> Engine<'_, O> {
     pub(crate) fn vote(&mut self, vote: Vote, operands: &Operands, mask: u32) -> Step {
         let members = match self.gather(operands.b, mask)? {
             Ok(members) => members,
-            Err(flow) => return Ok(flow),
+            Err(stop) => {
+                let run = |engine: &mut Self, set| engine.vote(vote, operands, set);
+                return self.stopped(stop, operands.b, mask, run);
+            }
         };
         let ballot = self.source_lanes(operands) & members & mask;
         let result = match vote {
@@ -136,8 +188,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// `match.any.sync`
     pub(crate) fn match_any(&mut self, wide: bool, operands: &Operands, mask: u32) -> Step {
-        if let Err(flow) = self.gather(operands.b, mask)? {
-            return Ok(flow);
+        if let Err(stop) = self.gather(operands.b, mask)? {
+            let run = |engine: &mut Self, set| engine.match_any(wide, operands, set);
+            return self.stopped(stop, operands.b, mask, run);
         }
         let values = self.read_register(operands.a, wide);
         let mut result = [0; LANES];
@@ -151,8 +204,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// `match.all.sync`
     pub(crate) fn match_all(&mut self, wide: bool, operands: &Operands, mask: u32) -> Step {
-        if let Err(flow) = self.gather(operands.b, mask)? {
-            return Ok(flow);
+        if let Err(stop) = self.gather(operands.b, mask)? {
+            let run = |engine: &mut Self, set| engine.match_all(wide, operands, set);
+            return self.stopped(stop, operands.b, mask, run);
         }
         let values = self.read_register(operands.a, wide);
         let first = values[mask.trailing_zeros() as usize & 31];
@@ -165,8 +219,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// `redux.sync`
     pub(crate) fn redux(&mut self, reduction: Reduction, operands: &Operands, mask: u32) -> Step {
-        if let Err(flow) = self.gather(operands.b, mask)? {
-            return Ok(flow);
+        if let Err(stop) = self.gather(operands.b, mask)? {
+            let run = |engine: &mut Self, set| engine.redux(reduction, operands, set);
+            return self.stopped(stop, operands.b, mask, run);
         }
         let values = self.words(operands.a);
         let absolute = operands.flags & 2 != 0;
@@ -193,8 +248,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// `elect.sync`: the lowest member.
     pub(crate) fn elect(&mut self, operands: &Operands, mask: u32) -> Step {
-        if let Err(flow) = self.gather(operands.b, mask)? {
-            return Ok(flow);
+        if let Err(stop) = self.gather(operands.b, mask)? {
+            let run = |engine: &mut Self, set| engine.elect(operands, set);
+            return self.stopped(stop, operands.b, mask, run);
         }
         let leader = mask.trailing_zeros();
         self.set_words(operands.d, [leader; LANES], mask);
@@ -207,7 +263,10 @@ impl<O: Observer> Engine<'_, O> {
     pub(crate) fn warp_barrier(&mut self, operands: &Operands, mask: u32) -> Step {
         match self.gather(operands.a, mask)? {
             Ok(_) => Ok(Flow::Next),
-            Err(flow) => Ok(flow),
+            Err(stop) => {
+                let run = |engine: &mut Self, set| engine.warp_barrier(operands, set);
+                self.stopped(stop, operands.a, mask, run)
+            }
         }
     }
 }

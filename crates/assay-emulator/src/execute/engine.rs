@@ -378,23 +378,29 @@ impl<'m, O: Observer> Engine<'m, O> {
         if needed & !active == 0 {
             return None;
         }
-        let here = Group { mask: active, wait: Wait::Converge(members), ..self.group };
         let rest = Group { mask: self.group.mask & !active, pc: self.group.pc + 1, ..self.group };
         if rest.mask != 0 {
             warp.groups.push(rest);
         }
+        self.park(members, active);
+        Some(Flow::Reschedule)
+    }
+
+    /// Puts lanes of this group away until all members are here.
+    pub(crate) fn park(&mut self, members: u32, lanes: u32) {
+        let warp = &mut self.block.warps[self.warp];
+        let here = Group { mask: lanes, wait: Wait::Converge(members), ..self.group };
         let mut joined = here;
         warp.groups.retain(|other| {
             let same = other.wait == here.wait && other.pc == here.pc && other.stack == here.stack;
             joined.mask |= if same { other.mask } else { 0 };
             !same
         });
-        if needed & !joined.mask == 0 {
+        if members & warp.alive & !joined.mask == 0 {
             // All here: the joined group runs the instruction once more, together.
             joined.wait = Wait::Ready;
         }
         warp.groups.push(joined);
-        Some(Flow::Reschedule)
     }
 
     /// Counts a load that may be waiting for another thread.

@@ -2,7 +2,7 @@
 
 use assay_num::Format;
 
-use super::rows::{integers, normal};
+use super::data::{integers, normal};
 use crate::case::{Case, bytes, close, exact};
 
 pub(super) fn cases(_: u32) -> Vec<Case> {

@@ -1,7 +1,21 @@
 //! CUDA C++ in many styles, through nvcc and NVRTC.
 
+mod atomics;
+mod blackwell;
+mod calls;
 mod clusters;
+mod cub;
+mod cub_device;
+mod data;
+mod formats;
+mod groups;
+mod hopper;
+mod integers;
+mod models;
+mod pointwise;
 mod rows;
+mod tensor;
+mod tma;
 
 use crate::case::Case;
 use crate::census::Expected;
@@ -14,6 +28,9 @@ const NEW: Compiler = Compiler::Nvcc("13.5.37");
 const LIBRARY: Compiler = Compiler::Nvrtc("13.0.88");
 
 const OPTIMISED: &[&str] = &["-O3"];
+const DEBUG: &[&str] = &["-G"];
+const FAST: &[&str] = &["-O3", "-use_fast_math"];
+const WIDE: &[&str] = &["-device-int128"];
 const NO_FLAGS: &[&str] = &[];
 
 /// A source, its cases and what is expected besides.
@@ -38,18 +55,82 @@ impl Source {
     }
 }
 
+const NO_WMMA: Expected = Expected {
+    not_called: &[],
+    not_emulated: &[
+        ("wmma_f16", "wmma"),
+        ("wmma_bf16", "wmma"),
+        ("wmma_s8", "wmma"),
+        ("wmma_tf32", "wmma"),
+        ("wmma_f64", "wmma"),
+    ],
+};
+
+/// A source every kernel of which has a case.
+fn source(name: &'static str, cases: fn(u32) -> Vec<Case>) -> Source {
+    Source { name, cases, expected: Expected::default() }
+}
+
 fn entries() -> Vec<Entry> {
-    let rows = Source { name: "rows", cases: rows::cases, expected: Expected::default() };
-    let clusters =
-        Source { name: "clusters", cases: clusters::cases, expected: Expected::default() };
+    let rows = source("rows", rows::cases);
+    let pointwise = source("pointwise", pointwise::cases);
+    let fast = Source {
+        expected: Expected {
+            not_called: &[("rope", "sin.approx promises nothing at 1000 radians")],
+            ..Expected::default()
+        },
+        ..source("pointwise", pointwise::fast_cases)
+    };
+    let groups = source("groups", groups::cases);
+    let integers = source("integers", integers::cases);
+    let atomics = source("atomics", atomics::cases);
+    let tensor = Source { expected: NO_WMMA, ..source("tensor", tensor::cases) };
+    let formats = source("formats", formats::cases);
+    let calls = source("calls", calls::cases);
+    let hopper = source("hopper", hopper::cases);
+    let blackwell = source("blackwell", blackwell::cases);
+    let tma = source("tma", tma::cases);
+    let clusters = source("clusters", clusters::cases);
+    let models = source("models", models::cases);
+    let cub = source("cub_blocks", cub::cases);
+    let cub_device = source("cub_device", cub_device::cases);
     vec![
-        clusters.by(OLD, "90", OPTIMISED),
         rows.by(OLD, "80", OPTIMISED),
         rows.by(LIBRARY, "90", NO_FLAGS),
+        pointwise.by(NEW, "80", OPTIMISED),
+        fast.by(OLD, "90", FAST),
+        groups.by(OLD, "80", OPTIMISED),
+        groups.by(NEW, "90", OPTIMISED),
+        integers.by(OLD, "120", OPTIMISED),
+        integers.by(LIBRARY, "80", WIDE),
+        formats.by(OLD, "80", OPTIMISED),
+        formats.by(NEW, "120a", OPTIMISED),
+        calls.by(OLD, "80", OPTIMISED),
+        calls.by(NEW, "90", DEBUG),
+        hopper.by(OLD, "90a", OPTIMISED),
+        tma.by(OLD, "90", OPTIMISED),
+        clusters.by(OLD, "90", OPTIMISED),
+        models.by(LIBRARY, "80", NO_FLAGS),
+        models.by(NEW, "120", OPTIMISED),
+        blackwell.by(NEW, "120a", OPTIMISED),
+        cub.by(OLD, "80", OPTIMISED),
+        cub.by(LIBRARY, "90", NO_FLAGS),
+        cub_device.by(OLD, "80", OPTIMISED),
+        tensor.by(OLD, "80", OPTIMISED),
+        tensor.by(NEW, "90", OPTIMISED),
+        atomics.by(OLD, "80", OPTIMISED),
+        atomics.by(NEW, "90", OPTIMISED),
     ]
 }
 
 #[test]
 fn every_kernel_in_cuda_decodes_runs_and_is_right() {
-    run("CUDA", &entries());
+    let entries = entries();
+    let outcome = run("CUDA", &entries);
+    // Where no compiler is missing and nothing is left out, this much is decoded at least.
+    if outcome.texts == entries.len() {
+        assert!(outcome.census.instructions() > 25_000, "{}", outcome.census);
+        assert!(outcome.census.opcodes.len() > 500, "{}", outcome.census);
+        assert!(outcome.census.bases.len() >= 97, "{}", outcome.census);
+    }
 }

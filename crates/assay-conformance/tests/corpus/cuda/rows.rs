@@ -1,9 +1,9 @@
 //! References for `rows.cu`.
 
 use assay_num::Format;
-use assay_num::random::SplitMix64;
 
-use crate::case::{Case, close, exact, rounded};
+use super::data::{normal, whole};
+use crate::case::{Case, close, exact};
 
 pub(super) fn cases(_: u32) -> Vec<Case> {
     vec![
@@ -16,19 +16,6 @@ pub(super) fn cases(_: u32) -> Vec<Case> {
         argmax(),
         warp_reductions(),
     ]
-}
-
-/// Normal values of a format.
-pub(super) fn normal(seed: u64, count: usize, format: Format) -> Vec<f64> {
-    let mut random = SplitMix64::new(seed);
-    let values: Vec<f64> = (0..count).map(|_| random.normal()).collect();
-    rounded(format, &values)
-}
-
-/// Whole numbers from `low` up to but not including `high`.
-pub(super) fn integers(seed: u64, count: usize, low: i64, high: i64) -> Vec<i64> {
-    let mut random = SplitMix64::new(seed);
-    (0..count).map(|_| low + random.below((high - low) as u64) as i64).collect()
 }
 
 fn softmax(x: &[f64], columns: usize) -> Vec<f64> {
@@ -145,7 +132,7 @@ fn argmax() -> Case {
 }
 
 fn warp_reductions() -> Case {
-    let mut x: Vec<i32> = integers(11, 64, -50, 51).into_iter().map(|x| x as i32).collect();
+    let mut x = whole(11, 64, -50, 51);
     x[40] = 7;
     let mut want = Vec::new();
     for warp in x.chunks(32) {
