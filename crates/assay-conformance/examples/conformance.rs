@@ -4,15 +4,17 @@
 //!
 //! A GPU's compiler may crash on a form, and take its process with it. So the work is done by a
 //! child that writes as it goes; where one dies, the next goes on in small modules, and the form
-//! that kills that one too is recorded as rejected. A file that is there already is gone on with.
+//! that kills that one too is recorded as rejected. Of a file that is there already, only
+//! programs without a line are measured.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_conformance::{Entry, Head, KERNELS, Record, measure, programs};
+use assay_conformance::{Entry, Head, KERNELS, Program, Record, measure, programs};
 
 /// The seed of every record; the emulator's test uses the record's.
 const SEED: u64 = 1;
@@ -21,14 +23,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
         [device, path] => parent(device, path),
-        [device, path, start, end, kernels] => {
-            child(device, path, start.parse()?, end.parse()?, kernels.parse()?)
-        }
+        [device, path, kernels] => child(device, path, kernels.parse()?),
         _ => Err("usage: conformance DEVICE FILE".into()),
     }
 }
 
-/// Starts children until each program has its line.
+/// Starts children until each program has its line, then puts the lines in the table's order.
 fn parent(device: &str, path: &str) -> Result<(), Box<dyn Error>> {
     let (programs, _) = programs();
     if !fs::exists(path)? {
@@ -39,36 +39,43 @@ fn parent(device: &str, path: &str) -> Result<(), Box<dyn Error>> {
     }
     let mut kernels = KERNELS;
     loop {
-        let start = Record::read(&fs::read_to_string(path)?)?.entries.len();
-        let Some(next) = programs.get(start) else { return Ok(()) };
-        let end = if kernels == 1 { (start + KERNELS).min(programs.len()) } else { programs.len() };
-        let range = [start.to_string(), end.to_string(), kernels.to_string()];
+        let left = missing(&programs, path)?;
+        let Some(next) = left.first() else { break };
         let mut child = Command::new(std::env::current_exe()?);
-        let status = child.args([device, path]).args(range).status()?;
-        let after = Record::read(&fs::read_to_string(path)?)?.entries.len();
-        if !status.success() && kernels == 1 && after == start {
+        let status = child.args([device, path, &kernels.to_string()]).status()?;
+        let stuck = missing(&programs, path)?.len() == left.len();
+        if !status.success() && kernels == 1 && stuck {
             let (form, cases) = (next.name.clone(), next.cases);
             let crashed = Entry { form, cases, rejected: true, crashes: true, ..Entry::default() };
             append(path, &crashed)?;
         }
         kernels = if status.success() { KERNELS } else { 1 };
     }
+    let mut record = Record::read(&fs::read_to_string(path)?)?;
+    let ordered = programs.iter().filter_map(|program| record.entry(&program.name).cloned());
+    record.entries = ordered.collect();
+    Ok(fs::write(path, record.write()?)?)
 }
 
-/// Runs the programs from `start` up to `end`, and writes each as soon as it is done.
-fn child(
-    device: &str,
-    path: &str,
-    start: usize,
-    end: usize,
-    kernels: usize,
-) -> Result<(), Box<dyn Error>> {
+/// The programs that have no line yet.
+fn missing(programs: &[Program], path: &str) -> Result<Vec<Program>, Box<dyn Error>> {
+    let record = Record::read(&fs::read_to_string(path)?)?;
+    let known: HashSet<&str> = record.entries.iter().map(|entry| entry.form.as_str()).collect();
+    let left = programs.iter().filter(|program| !known.contains(program.name.as_str()));
+    Ok(left.cloned().collect())
+}
+
+/// Runs programs that have no line, and writes each as soon as it is done. In modules of single
+/// kernels, only as many as a whole one has.
+fn child(device: &str, path: &str, kernels: usize) -> Result<(), Box<dyn Error>> {
     let mut device = assay_device::open(device)?;
     let mut emulator = assay_device::open("emulator:sm_90")?;
-    let (programs, _) = programs();
-    let part = programs.get(start..end).unwrap_or(&[]);
+    let mut part = missing(&programs().0, path)?;
+    if kernels == 1 {
+        part.truncate(KERNELS);
+    }
     let mut failed = None;
-    measure(&mut *device, &mut *emulator, part, kernels, SEED, |entry| {
+    measure(&mut *device, &mut *emulator, &part, kernels, SEED, |entry| {
         failed = failed.take().or(append(path, &entry).err());
     })?;
     failed.map_or(Ok(()), Err)

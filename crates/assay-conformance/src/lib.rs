@@ -18,6 +18,8 @@ mod select;
 mod sync;
 mod transfers;
 mod values;
+mod wgmma;
+mod wmma;
 mod writer;
 
 pub use known::explanation;

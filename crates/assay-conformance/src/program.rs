@@ -5,7 +5,7 @@ use assay_ptx::{Base, Modifier, Opcode, Type};
 
 use crate::values::{CASES, EXHAUSTIVE, FLOAT_CASES, Input, Limit};
 use crate::writer::Writer;
-use crate::{cluster, mbarrier, memory, select, sync};
+use crate::{cluster, mbarrier, memory, select, sync, wgmma, wmma};
 
 /// What a program's results are compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,9 @@ pub fn programs() -> (Vec<Program>, Vec<(Base, &'static str)>) {
                 Err(_) => {}
             }
         }
+        if base == Base::WgmmaMmaAsync {
+            programs.extend(wgmma::layouts());
+        }
     }
     name_apart(&mut programs);
     (programs, left_out)
@@ -81,6 +84,8 @@ fn name(form: &Form) -> String {
     let opcode = &form.opcode;
     let bare = !opcode.has(Modifier::ExpectTx) && !opcode.has(Modifier::NoComplete);
     let more = match (opcode.base, form.operands.len()) {
+        (Base::WgmmaMmaAsync, _) if wgmma::in_registers(form) => " with A in registers",
+        (Base::WmmaLoad | Base::WmmaStore, 3) => " with a stride",
         (Base::MbarrierArrive | Base::MbarrierArriveDrop, 3) if bare => " with a count",
         (Base::MbarrierTryWait, 4) => " with a time",
         _ => "",
@@ -119,6 +124,8 @@ fn write(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
         Base::CpAsync => memory::copy(form, writer),
         Base::Ldmatrix => memory::load_matrix(form, writer),
         Base::Stmatrix => memory::store_matrix(form, writer),
+        Base::WmmaLoad | Base::WmmaStore | Base::WmmaMma => wmma::product(form, writer),
+        Base::WgmmaMmaAsync => wgmma::product(form, writer),
         Base::Bar | Base::Barrier | Base::BarWarpSync => sync::barrier(form, writer),
         Base::Membar
         | Base::Fence
@@ -132,7 +139,10 @@ fn write(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
         | Base::Pmevent
         | Base::CpAsyncCommitGroup
         | Base::CpAsyncWaitGroup
-        | Base::CpAsyncWaitAll => sync::without_result(form, writer),
+        | Base::CpAsyncWaitAll
+        | Base::WgmmaFence
+        | Base::WgmmaCommitGroup
+        | Base::WgmmaWaitGroup => sync::without_result(form, writer),
         Base::Createpolicy => Err("its result is opaque; `.L2::cache_hint` forms use it"),
         Base::Bra | Base::BrxIdx | Base::Call | Base::Ret | Base::Exit => {
             Err("control flow, which has tests of its own")
@@ -313,7 +323,10 @@ fn cases(form: &Form, writer: &Writer) -> usize {
     let compares = matches!(opcode.base, Base::Set | Base::Setp | Base::Selp | Base::Slct);
     let memory = matches!(opcode.base, Base::Ld | Base::Ldu | Base::St | Base::Atom | Base::Red);
     let narrow = matches!(writer.inputs.as_slice(), [one] if exhaustible(one));
-    if narrow && !memory {
+    let tiles = [Base::WgmmaMmaAsync, Base::WmmaMma, Base::WmmaLoad, Base::WmmaStore];
+    if tiles.contains(&opcode.base) {
+        CASES
+    } else if narrow && !memory {
         EXHAUSTIVE
     } else if opcode.types.iter().any(float) && !compares && !memory {
         FLOAT_CASES

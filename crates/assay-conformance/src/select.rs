@@ -4,6 +4,7 @@
 //! comparison takes one of the three Boolean operators in turn. Where memory is touched, every
 //! type, width and space occurs, and every ordering, scope and hint, but not each with each.
 
+use crate::wgmma;
 use assay_ptx::forms::{Form, each_form, is_hint};
 use assay_ptx::{Base, Group, Layout, Modifier, Opcode, StateSpace, Type};
 
@@ -11,6 +12,9 @@ use assay_ptx::{Base, Group, Layout, Modifier, Opcode, StateSpace, Type};
 pub(crate) fn forms(base: Base) -> Vec<Form> {
     let mut forms = Vec::new();
     each_form(base, wanted, |form| forms.push(form));
+    if base == Base::WgmmaMmaAsync {
+        return forms.iter().flat_map(wgmma::widths).collect();
+    }
     forms
 }
 
@@ -19,11 +23,8 @@ fn wanted(opcode: &Opcode) -> bool {
         Base::Set | Base::Setp => boolean_in_turn(opcode),
         Base::Ld | Base::Ldu | Base::St | Base::Atom | Base::Red => memory(opcode),
         Base::Mma => dense(opcode),
-        Base::WmmaMma
-        | Base::WmmaLoad
-        | Base::WmmaStore
-        | Base::WgmmaMmaAsync
-        | Base::CpAsyncBulkTensor
+        Base::WmmaMma | Base::WmmaLoad | Base::WmmaStore => tiles(opcode),
+        Base::CpAsyncBulkTensor
         | Base::CpReduceAsyncBulk
         | Base::CpReduceAsyncBulkTensor
         | Base::MultimemLdReduce
@@ -62,6 +63,23 @@ fn asynchronous(opcode: &Opcode) -> bool {
         _ => &[Type::B32],
     };
     opcode.has(Modifier::Relaxed) && opcode.has(Modifier::ClusterScope) && types.contains(&ty)
+}
+
+/// Elements of less than a byte lie along the depth; floats do not saturate since PTX 6.5.
+fn tiles(opcode: &Opcode) -> bool {
+    let b = opcode.has(Modifier::MatrixB);
+    let input = match (opcode.base, opcode.types.as_slice()) {
+        (Base::WmmaMma, [_, input, ..]) => Some(*input),
+        (_, [ty]) => Some(*ty),
+        _ => None,
+    };
+    let narrow = input.is_some_and(|ty| matches!(ty, Type::S4 | Type::U4 | Type::B1));
+    let along = match opcode.base {
+        Base::WmmaMma => opcode.layouts == [Layout::Row, Layout::Column],
+        _ => opcode.layouts == [if b { Layout::Column } else { Layout::Row }],
+    };
+    let saturates = opcode.has(Modifier::Satfinite) && opcode.ty() != Some(Type::S32);
+    !saturates && (along || !narrow)
 }
 
 /// The layouts that most shapes have, with no sparsity and no scales.

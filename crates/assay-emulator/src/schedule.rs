@@ -133,6 +133,15 @@ impl Chooser {
         self.schedule == Schedule::InOrder
     }
 
+    /// How the lanes that hold a `wmma` fragment are permuted: by this exclusive or.
+    pub(crate) fn twist(&self) -> usize {
+        match self.schedule {
+            Schedule::InOrder => 0,
+            Schedule::Reversed => 31,
+            Schedule::Seeded(seed) => (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize,
+        }
+    }
+
     pub(crate) fn is_seeded(&self) -> bool {
         matches!(self.schedule, Schedule::Seeded(_))
     }

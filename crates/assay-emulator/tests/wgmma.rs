@@ -86,7 +86,21 @@ impl Case {
             }
             "bf16" => u64::from(single >> 16),
             "tf32" => u64::from(single),
+            "e4m3" | "e5m2" => self.byte(value),
             _ => value as u64 & 0xff,
+        }
+    }
+
+    /// The e4m3 or e5m2 of a small integer: the top of an f16 with another bias.
+    fn byte(&self, value: i64) -> u64 {
+        let half = Case { types: "f16", ..*self }.element(value);
+        let (sign, magnitude) = (half >> 15 << 7, half & 0x7fff);
+        if value == 0 {
+            0
+        } else if self.types.ends_with("e5m2") {
+            sign | magnitude >> 8
+        } else {
+            sign | (magnitude - (8 << 10)) >> 7
         }
     }
 
@@ -167,6 +181,43 @@ COPY:
         let thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
         let pair = column / 8 * 2 + row % 16 / 8;
         if self.packed() { (thread, pair, column % 2) } else { (thread, 2 * pair + column % 2, 0) }
+    }
+
+    /// As [`Case::run`], with the kept half of A in its own place.
+    fn run_sparse(&self, text: &str, kept: Place) -> (Vec<i64>, Vec<i64>) {
+        let mut random = SplitMix64::new(self.seed);
+        let mut bytes = vec![0; 2 * IMAGE + 4 * (self.accumulators() + 4) * 128];
+        let mut b = vec![vec![0; self.depth]; self.columns];
+        for (n, column) in b.iter_mut().enumerate() {
+            for (k, value) in column.iter_mut().enumerate() {
+                *value = self.value(&mut random);
+                let at = IMAGE + self.b.byte(n, k, self.bytes);
+                bytes[at..at + 2].copy_from_slice(&self.element(*value).to_le_bytes()[..2]);
+            }
+        }
+        let mut want = vec![0; 64 * self.columns];
+        for r in 0..64 {
+            for k in 0..self.depth / 2 {
+                let value = self.value(&mut random);
+                let at = kept.byte(r, k, self.bytes);
+                bytes[at..at + 2].copy_from_slice(&self.element(value).to_le_bytes()[..2]);
+                for (n, column) in b.iter().enumerate() {
+                    want[r * self.columns + n] += value * column[4 * (k / 2) + 1 + k % 2 * 2];
+                }
+            }
+        }
+        let mut bench = Bench::new(bytes.len() as u64);
+        bench.machine.write(bench.buffer, &bytes).unwrap();
+        let config = LaunchConfig { block: [128, 1, 1], ..LaunchConfig::default() };
+        bench.launch(text, &config).unwrap_or_else(|fault| panic!("{fault}"));
+        let words = bench.words();
+        let row = self.accumulators() + 4;
+        let got = (0..64 * self.columns).map(|index| {
+            let (r, n) = (index / self.columns, index % self.columns);
+            let (thread, register, half) = self.home(r, n);
+            self.number(words[2 * IMAGE / 4 + thread * row + register] >> (16 * half))
+        });
+        (got.collect(), want)
     }
 
     /// Runs the kernel text and gives D beside what it should be.
@@ -295,7 +346,7 @@ fn check(case: &Case) {
     let text = case.kernel("", WAIT);
     for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(3)] {
         let (got, want) = case.run(&text, schedule);
-        assert_eq!(got, want, "seed {} {schedule:?}\n{text}", case.seed);
+        assert!(got == want, "seed {} {schedule:?}\n{text}", case.seed);
     }
 }
 
@@ -344,6 +395,34 @@ fn tf32_and_bytes_have_their_own_depths() {
 }
 
 #[test]
+fn bytes_of_floats_multiply_in_both_formats() {
+    for types in ["f32.e4m3.e4m3", "f16.e4m3.e4m3", "f32.e5m2.e5m2", "f16.e5m2.e5m2"] {
+        for a_in_registers in [false, true] {
+            let case = half_case(64, 32, false, false);
+            let case = Case { depth: 32, bytes: 1, types, immediates: ", 1, 1", ..case };
+            check(&Case { a_in_registers, ..case });
+        }
+    }
+}
+
+/// A sparse product: of each four of a row of A, the second and the fourth are kept.
+#[test]
+fn a_sparse_matrix_multiplies_what_its_metadata_name() {
+    let dense = half_case(16, 64, false, false);
+    let wide = Place { line: 64, turned: false, leading: 16, stride: 512 };
+    let case = Case { depth: 32, b: wide, ..dense };
+    let text = case.kernel("", WAIT);
+    let text = text.replace("mma_async.sync", "mma_async.sp.sync");
+    let text = text.replace("%rd5, %p2", "%rd5, 0xdddddddd, 0, %p2");
+    let text = text.replace(
+        &case.a.descriptor(0).to_string(),
+        &place(32, false, 64).descriptor(0).to_string(),
+    );
+    let (got, want) = case.run_sparse(&text, place(32, false, 64));
+    assert!(got == want);
+}
+
+#[test]
 fn a_wrong_stride_in_a_descriptor_gives_a_wrong_product() {
     let case = half_case(64, 128, false, false);
     let text = case.kernel("", WAIT);
@@ -351,7 +430,7 @@ fn a_wrong_stride_in_a_descriptor_gives_a_wrong_product() {
     let text =
         text.replace(&case.b.descriptor(IMAGE).to_string(), &wrong.descriptor(IMAGE).to_string());
     let (got, want) = case.run(&text, Schedule::InOrder);
-    assert_ne!(got, want);
+    assert!(got != want);
 }
 
 #[test]
@@ -360,9 +439,9 @@ fn a_missing_wait_shows_under_the_late_schedule_and_not_in_order() {
     for wait in ["", "    wgmma.wait_group.sync.aligned 1;"] {
         let text = case.kernel("", wait);
         let (got, want) = case.run(&text, Schedule::InOrder);
-        assert_eq!(got, want);
+        assert!(got == want);
         let (got, want) = case.run(&text, Schedule::Reversed);
-        assert_ne!(got, want);
+        assert!(got != want);
     }
 }
 
@@ -372,7 +451,7 @@ fn shared_memory_overwritten_before_the_wait_shows_under_the_late_schedule() {
     let change = "    st.shared.b32 [%r2], 0x3c003c00;\n    fence.proxy.async.shared::cta;";
     let text = case.kernel("", &format!("{change}\n{WAIT}"));
     let (got, want) = case.run(&text, Schedule::Reversed);
-    assert_ne!(got, want);
+    assert!(got != want);
 }
 
 /// The fault of a kernel text in a block of so many threads, and the line it names.

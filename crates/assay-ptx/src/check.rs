@@ -96,8 +96,32 @@ fn check_constants(opcode: &Opcode, operands: &[Operand]) -> Checked {
         (Base::Lop3, [_, _, _, _, Operand::Immediate(table), ..]) => {
             complain_unless(*table < 256, || format!("the table {table} of `lop3` is over 255"))
         }
+        (Base::Setmaxnreg, [Operand::Immediate(count)]) => {
+            let fits = (24..=256).contains(count) && count % 8 == 0;
+            complain_unless(fits, || {
+                format!("`setmaxnreg` takes a multiple of 8 from 24 to 256, not {count}")
+            })
+        }
+        (Base::WgmmaMmaAsync, _) => check_wgmma(opcode, operands),
         _ => Ok(()),
     }
+}
+
+/// The constants behind `scale-d`: signs, then whether matrices are turned. Integers come in fewer
+/// widths (ISA 9.7.15.5.2, 9.7.15.6.3).
+fn check_wgmma(opcode: &Opcode, operands: &[Operand]) -> Checked {
+    let (columns, integers) = (opcode.shape.map_or(0, |s| s.n), opcode.ty() == Some(Type::S32));
+    let width = !integers || columns <= 32 || columns % 16 == 0;
+    complain_unless(width, || format!("integers have no products of {columns} columns"))?;
+    let sparse = opcode.has(Modifier::Sparse);
+    for (index, operand) in operands.iter().skip(if sparse { 6 } else { 4 }).enumerate() {
+        let Operand::Immediate(value) = operand else { continue };
+        let (value, other) = (*value as i64, if index < 2 { -1 } else { 0 });
+        complain_unless(value == 1 || value == other, || {
+            format!("{value} stands where `wgmma.mma_async` takes {other} or 1")
+        })?;
+    }
+    Ok(())
 }
 
 fn complain_unless(holds: bool, message: impl FnOnce() -> String) -> Checked {

@@ -155,6 +155,10 @@ pub fn is_hint(modifier: Modifier) -> bool {
 
 /// The spelling in the order that the ISA's own synopses and assemblers take.
 fn spelling(opcode: &Opcode) -> String {
+    let tiles = [Base::WmmaLoad, Base::WmmaStore, Base::WmmaMma, Base::WgmmaMmaAsync];
+    if tiles.contains(&opcode.base) {
+        return spelling_of_tiles(opcode);
+    }
     let mut parts = vec![opcode.base.name().to_string()];
     let mut modifiers: Vec<Modifier> = opcode.modifiers.iter().collect();
     modifiers.sort_by_key(|&modifier| rank(opcode.base, modifier));
@@ -193,6 +197,34 @@ fn spelling(opcode: &Opcode) -> String {
     }
     parts.extend(opcode.types.iter().map(|ty| ty.name().to_string()));
     parts.extend(last);
+    parts.join(".")
+}
+
+/// `wmma` and `wgmma`, each in the order of its own synopsis.
+fn spelling_of_tiles(opcode: &Opcode) -> String {
+    let warp = opcode.base != Base::WgmmaMmaAsync;
+    let bits = |m: Modifier| matches!(m, Modifier::And | Modifier::Xor | Modifier::Popc);
+    let first = |m: Modifier| {
+        let group = m.group();
+        group == Group::Matrix || group == Group::Sparsity || bits(m) && warp
+    };
+    let fixed = |m: Modifier| matches!(m, Modifier::Sync | Modifier::Aligned);
+    let last = |m: Modifier| bits(m) && !warp || m == Modifier::Satfinite && warp;
+    let mut modifiers: Vec<Modifier> = opcode.modifiers.iter().collect();
+    modifiers.sort_by_key(|&modifier| rank(opcode.base, modifier));
+    let named = |wanted: &dyn Fn(Modifier) -> bool| -> Vec<String> {
+        let found = modifiers.iter().filter(|&&modifier| wanted(modifier));
+        found.map(|modifier| modifier.name().to_string()).collect()
+    };
+    let mut parts = vec![opcode.base.name().to_string()];
+    parts.extend(named(&first));
+    parts.extend(named(&fixed));
+    parts.extend(opcode.layouts.iter().map(|layout| layout_name(*layout).to_string()));
+    parts.extend(opcode.shape.map(|shape| shape.to_string()));
+    parts.extend(named(&|modifier| !first(modifier) && !fixed(modifier) && !last(modifier)));
+    parts.extend(opcode.spaces.iter().map(|space| space.name().to_string()));
+    parts.extend(opcode.types.iter().map(|ty| ty.name().to_string()));
+    parts.extend(named(&last));
     parts.join(".")
 }
 

@@ -90,7 +90,11 @@ fn operand(slot: &Slot, opcode: &Opcode, random: &mut SplitMix64) -> String {
     match slot.shown {
         Shown::Address => "[%d1+16]".to_string(),
         Shown::Tensor => "[%d1, {%r1, %r2}]".to_string(),
-        Shown::Constant => "16".to_string(),
+        Shown::Constant => match opcode.base {
+            Base::WgmmaMmaAsync => "1".to_string(),
+            Base::Setmaxnreg => "32".to_string(),
+            _ => "16".to_string(),
+        },
         Shown::AddressValue => "%d2".to_string(),
         Shown::Label => "L".to_string(),
         Shown::Targets => "t".to_string(),

@@ -174,3 +174,25 @@ fn broken_files_name_the_place() {
     let binary = parse("\u{7f}ELF").unwrap_err();
     assert!(binary.hint.is_some_and(|hint| hint.contains("binary")));
 }
+
+#[test]
+fn constants_of_warpgroup_instructions_keep_to_what_the_isa_has() {
+    accepted("setmaxnreg.inc.sync.aligned.u32 232;");
+    let (message, _) = complaint("setmaxnreg.inc.sync.aligned.u32 20;");
+    assert!(message.contains("a multiple of 8 from 24 to 256, not 20"), "{message}");
+    let product = |width: u16, types: &str, rest: &str| {
+        let d = if types.starts_with("s32") { "%r" } else { "%f" };
+        let d: Vec<String> = (0..width / 2).map(|i| format!("{d}{}", i % 8)).collect();
+        let k = if types.contains("f16") { 16 } else { 32 };
+        let (opcode, d) = (format!("m64n{width}k{k}.{types}"), d.join(", "));
+        format!("wgmma.mma_async.sync.aligned.{opcode} {{{d}}}, %rd1, %rd2, %p1{rest};")
+    };
+    accepted(&product(8, "f32.f16.f16", ", 1, -1, 0, 1"));
+    let (message, _) = complaint(&product(8, "f32.f16.f16", ", 2, 1, 0, 1"));
+    assert!(message.contains("2 stands where"), "{message}");
+    let (message, _) = complaint(&product(8, "f32.f16.f16", ", 1, 1, -1, 0"));
+    assert!(message.contains("-1 stands where"), "{message}");
+    accepted(&product(48, "s32.s8.u8", ""));
+    let (message, _) = complaint(&product(40, "s32.s8.u8", ""));
+    assert!(message.contains("no products of 40 columns"), "{message}");
+}

@@ -62,6 +62,9 @@ impl<O: Observer> Engine<'_, O> {
             Effect::StoreMatrix(access) => self.store_matrix(access, operands, mask),
             Effect::MoveMatrix => self.move_matrix(operands, mask),
             Effect::Multiply(multiply) => self.multiply(multiply, operands, mask),
+            Effect::LoadTile(tile) => self.load_tile(tile, operands, mask),
+            Effect::StoreTile(tile) => self.store_tile(tile, operands, mask),
+            Effect::MultiplyTiles(multiply) => self.multiply_tiles(multiply, operands, mask),
             Effect::WarpgroupMultiply(multiply) => {
                 self.warpgroup_multiply(multiply, operands, mask)
             }

@@ -5,6 +5,7 @@ use super::matrix::MatrixAccess;
 use super::multiply::Multiply;
 use super::tensor_map::BulkTensor;
 use super::wgmma::WarpgroupMultiply;
+use super::wmma::{TileAccess, TileMultiply};
 
 /// The space of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -333,6 +334,12 @@ pub(crate) enum Effect {
     MoveMatrix,
     /// Five lists from `c` on: A, B, C, D, and what is special to the variant
     Multiply(Multiply),
+    /// Registers of list `c` from `[a + immediate]`, stride `b`
+    LoadTile(TileAccess),
+    /// Registers of list `c` to `[a + immediate]`, stride `b`
+    StoreTile(TileAccess),
+    /// Lists A, B, C and D from `c` on
+    MultiplyTiles(TileMultiply),
     /// Descriptors `a` and `b`, scale-d `r`, lists from `c` on: accumulators, then A's registers
     WarpgroupMultiply(WarpgroupMultiply),
     /// `wgmma.fence`

@@ -28,3 +28,4 @@ mod tensor_box;
 pub(crate) mod tensor_map;
 pub(crate) mod warp;
 pub(crate) mod wgmma;
+pub(crate) mod wmma;

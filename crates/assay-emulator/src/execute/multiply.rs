@@ -245,7 +245,7 @@ fn products(
 ///
 /// Lanes that share a row have metadata for it: of 16 bits, four chunks' worth, the low half is for
 /// the upper eight rows and the high half for the lower ones.
-fn places(
+pub(crate) fn places(
     matrix: Matrix,
     row: usize,
     kept: usize,

@@ -11,7 +11,7 @@ use super::family::Family;
 use super::layout::{Home, parameters};
 use super::{
     Context, arithmetic, bulk, cluster, control, convert, float, matrix, mbarrier, memory, video,
-    warp, wgmma, wide,
+    warp, wgmma, wide, wmma,
 };
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
@@ -162,6 +162,7 @@ impl<'c, 'm> Body<'c, 'm> {
             Family::Control => control::lower(self, i),
             Family::Warp => warp::lower(self, i),
             Family::Matrix => matrix::lower(self, i),
+            Family::Tile => wmma::lower(self, i),
             Family::Warpgroup => wgmma::lower(self, i),
             Family::Mbarrier => mbarrier::lower(self, i),
             Family::Bulk => bulk::lower(self, i),

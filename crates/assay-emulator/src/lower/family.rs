@@ -12,6 +12,7 @@ pub(super) enum Family {
     Control,
     Warp,
     Matrix,
+    Tile,
     Warpgroup,
     Mbarrier,
     Bulk,
@@ -156,6 +157,8 @@ const CLUSTER: &[Base] =
 
 const MATRIX: &[Base] = &[Base::Ldmatrix, Base::Stmatrix, Base::Movmatrix, Base::Mma];
 
+const TILE: &[Base] = &[Base::WmmaLoad, Base::WmmaMma, Base::WmmaStore];
+
 const WARPGROUP: &[Base] =
     &[Base::WgmmaFence, Base::WgmmaMmaAsync, Base::WgmmaCommitGroup, Base::WgmmaWaitGroup];
 
@@ -200,6 +203,7 @@ impl Family {
             (CONTROL, Family::Control),
             (WARP, Family::Warp),
             (MATRIX, Family::Matrix),
+            (TILE, Family::Tile),
             (WARPGROUP, Family::Warpgroup),
             (MBARRIER, Family::Mbarrier),
             (BULK, Family::Bulk),
@@ -227,9 +231,8 @@ mod tests {
 
     #[test]
     fn no_opcode_is_in_two_families() {
-        let all =
-            [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, WARPGROUP, MBARRIER, BULK, VIDEO];
-        let all = [all.concat(), CLUSTER.to_vec(), NOTHING.to_vec()].concat();
+        let all = [ARITHMETIC, FLOAT, MEMORY, CONTROL, WARP, MATRIX, TILE, WARPGROUP, MBARRIER];
+        let all = [all.concat(), [BULK, VIDEO, CLUSTER, NOTHING].concat()].concat();
         for base in Base::ALL {
             assert!(all.iter().filter(|&known| known == base).count() <= 1, "{base:?}");
         }

@@ -265,6 +265,9 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
         | Effect::StoreAsync(_)
         | Effect::Multiply(_)
         | Effect::WarpgroupMultiply(_)
+        | Effect::LoadTile(_)
+        | Effect::StoreTile(_)
+        | Effect::MultiplyTiles(_)
         | Effect::LoadMatrix(_)
         | Effect::StoreMatrix(_) => true,
         _ => false,
@@ -272,6 +275,7 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
     let count = match effect {
         Effect::Multiply(_) => 5,
         Effect::BulkTensor(_) => 2,
+        Effect::MultiplyTiles(_) => 4,
         Effect::WarpgroupMultiply(multiply) => multiply.lists(),
         Effect::Atomic(_) => 2,
         _ => 1,

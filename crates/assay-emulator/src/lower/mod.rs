@@ -18,6 +18,7 @@ mod video;
 mod warp;
 mod wgmma;
 mod wide;
+mod wmma;
 
 pub(crate) use layout::{SharedLayout, variables};
 

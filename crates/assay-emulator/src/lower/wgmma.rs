@@ -27,7 +27,11 @@ fn multiply(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let (Some(shape), &[d, a, b]) = (i.opcode.shape, i.opcode.types.as_slice()) else {
         return Err(Unsupported);
     };
-    if i.opcode.has(Modifier::Sparse) {
+    // Metadata and selector come before the scale-d.
+    let (sparse, bits) = (i.opcode.has(Modifier::Sparse), a.bits());
+    let scale = if sparse { 5 } else { 3 };
+    let selector = if sparse { Some(constant(&i.operands, 4)? as u8) } else { None };
+    if selector > Some(u8::from(bits > 8)) {
         return Err(Unsupported);
     }
     let in_registers = matches!(i.operands[1], Operand::Vector(_));
@@ -44,21 +48,23 @@ fn multiply(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         b: matrix::matrix(b, false)?,
         d: matrix::matrix(d, false)?,
         in_registers,
-        a_negated: float && flag(4, -1)?,
-        b_negated: float && flag(5, -1)?,
-        a_turned: wide && !in_registers && flag(6, 1)?,
-        b_turned: wide && flag(if in_registers { 6 } else { 7 }, 1)?,
+        a_negated: float && flag(scale + 1, -1)?,
+        b_negated: float && flag(scale + 2, -1)?,
+        a_turned: wide && !in_registers && flag(scale + 3, 1)?,
+        b_turned: wide && flag(scale + if in_registers { 3 } else { 4 }, 1)?,
         saturates: i.opcode.has(Modifier::Satfinite),
+        selector,
     };
-    let (r, inverted) = body.source_predicate(&i.operands[3])?;
+    let (r, inverted) = body.source_predicate(&i.operands[scale])?;
     let c = lists(body, i, multiply)?;
     let a = if in_registers { 0 } else { body.source(&i.operands[1], 64, false)? };
     let b = body.source(&i.operands[2], 64, false)?;
+    let metadata = if sparse { body.source(&i.operands[3], 32, false)? } else { 0 };
     let flags = if inverted { NEGATE_R } else { 0 };
     body.context.code.async_reads = true;
     body.effect(
         Effect::WarpgroupMultiply(multiply),
-        Operands { a, b, c, r, flags, ..Operands::default() },
+        Operands { d: metadata, a, b, c, r, flags, ..Operands::default() },
     );
     Ok(())
 }

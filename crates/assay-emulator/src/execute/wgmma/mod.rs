@@ -15,6 +15,7 @@ use super::effect::SpaceKind;
 use super::engine::{Engine, Flow, Step, Trouble};
 use super::fragment::Matrix;
 use super::frame::{LANES, NEGATE_R, Operands, Slot};
+use super::multiply::places;
 use super::warp::{Group, Wait};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
@@ -24,6 +25,8 @@ use descriptor::{Descriptor, RUN};
 const WARPS: usize = 4;
 /// Rows of the result that a warp owns.
 const ROWS: usize = 16;
+/// Bytes of a row of A, whatever its type: of a sparse one, of what it keeps.
+const LINE: usize = 32;
 
 /// A `wgmma.mma_async` of 64 by `columns` by `depth`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +46,8 @@ pub(crate) struct WarpgroupMultiply {
     pub(crate) b_negated: bool,
     /// `.satfinite`
     pub(crate) saturates: bool,
+    /// `.sp`: half of A is zero, and metadata of the lanes that this picks say which.
+    pub(crate) selector: Option<u8>,
 }
 
 impl WarpgroupMultiply {
@@ -57,9 +62,10 @@ impl WarpgroupMultiply {
         self.accumulators().div_ceil(8) + 1
     }
 
-    /// Bytes of a row of A or a column of B.
-    fn row_bytes(self, matrix: Matrix) -> usize {
-        usize::from(self.depth) * matrix.bits() / 8
+    /// Elements along the depth, or words of single bits.
+    fn units(self, matrix: Matrix) -> usize {
+        let depth = usize::from(self.depth);
+        if matrix == Matrix::B1 { depth / 32 } else { depth }
     }
 }
 
@@ -80,6 +86,7 @@ struct Product {
     accumulates: bool,
     /// A's registers as they were at the start.
     registers: [[u32; LANES]; 4],
+    metadata: [u32; LANES],
     /// It waits for the wait; others are computed at the commit.
     late: bool,
     done: bool,
@@ -177,7 +184,7 @@ impl<O: Observer> Engine<'_, O> {
             }
             if warp.alive == 0 {
                 let what = format!(
-                    "warp {index} has exited without the wgmma.mma_async that its warpgroup waits for"
+                    "warp {index} has exited without the product that its warpgroup waits for"
                 );
                 return Err(misuse(what, mask));
             }
@@ -203,7 +210,7 @@ impl<O: Observer> Engine<'_, O> {
             .find(|&index| self.block.warps.get(index).is_none_or(|warp| warp.exists != u32::MAX));
         if let Some(index) = missing {
             let what = format!(
-                "wgmma takes four whole warps, and the block of {} threads has no whole warp {index}",
+                "wgmma takes four whole warps; the block of {} threads has no whole warp {index}",
                 self.launch.threads
             );
             return Err(misuse(what, u32::MAX));
@@ -226,7 +233,7 @@ impl<O: Observer> Engine<'_, O> {
         if multiply.in_registers {
             let list = self.code().lists[operands.c as usize + multiply.lists() - 1];
             for (words, &slot) in registers.iter_mut().zip(&list) {
-                *words = self.read_register(slot, false).map(|word| word as u32);
+                *words = self.lanes32(slot);
             }
         } else {
             first = self.same_in_all_lanes(operands.a)?;
@@ -249,6 +256,7 @@ impl<O: Observer> Engine<'_, O> {
             descriptors: [first, second],
             accumulates: scale != 0,
             registers,
+            metadata: self.lanes32(operands.d),
             late,
             done: false,
         })
@@ -306,54 +314,69 @@ impl<O: Observer> Engine<'_, O> {
         let multiply = product.multiply;
         let a = self.left_matrix(product)?;
         let b = self.right_matrix(product)?;
-        let mut c = vec![0; ROWS * usize::from(multiply.columns)];
-        if product.accumulates {
-            self.read_accumulators(product, &mut c);
+        let mut sums = self.sums(product);
+        let model = self.launch.tensor_model;
+        let depth = multiply.units(multiply.b);
+        let Some(selector) = multiply.selector else {
+            numerics::products(multiply, model, (&a, &b), depth, &mut sums);
+            self.write_sums(product, &sums);
+            return Ok(());
+        };
+        let (kept, columns) = (depth / 2, usize::from(multiply.columns));
+        for (row, sums) in sums.chunks_exact_mut(columns).enumerate() {
+            let places = places(multiply.a, row, kept, selector.into(), &product.metadata);
+            let places = places.map_err(|what| misuse(what, u32::MAX))?;
+            let beside = b
+                .chunks_exact(depth)
+                .flat_map(|column| places.iter().map(|&place| column[usize::from(place)]));
+            let (a, beside) = (&a[row * kept..][..kept], beside.collect::<Vec<u32>>());
+            numerics::products(multiply, model, (a, &beside), kept, sums);
         }
-        numerics::multiply(multiply, self.launch.tensor_model, &a, &b, &mut c);
-        self.write_accumulators(product, &c);
+        self.write_sums(product, &sums);
         Ok(())
     }
 
-    /// The registers of two columns of each lane's row, in the upper or lower eight rows of the
-    /// warp: one, or one a column.
-    fn accumulator_slots(&self, product: &Product, eight: usize, half: usize) -> Vec<Slot> {
-        let registers = if product.multiply.d == Matrix::F16 { 1 } else { 2 };
-        let numbers = (0..registers).map(|part| registers * (2 * eight + half) + part);
-        let first = product.list as usize;
-        numbers.map(|number| self.code().lists[first + number / 8][number % 8]).collect()
+    /// What the warp's rows are added to.
+    fn sums(&self, product: &Product) -> Vec<u32> {
+        let multiply = product.multiply;
+        let columns = usize::from(multiply.columns);
+        let mut sums = vec![0; ROWS * columns];
+        if !product.accumulates {
+            return sums;
+        }
+        for (register, slot) in self.accumulators(product).into_iter().enumerate() {
+            let words = self.lanes32(slot);
+            for (lane, word) in words.into_iter().enumerate() {
+                if multiply.d == Matrix::F16 {
+                    let at = place(columns, register, lane);
+                    (sums[at], sums[at + 1]) = (word & 0xffff, word >> 16);
+                } else {
+                    sums[place(columns, register / 2, lane) + register % 2] = word;
+                }
+            }
+        }
+        sums
     }
 
-    /// What the accumulators hold, row by row.
-    fn read_accumulators(&self, product: &Product, c: &mut [u32]) {
+    fn write_sums(&mut self, product: &Product, sums: &[u32]) {
         let columns = usize::from(product.multiply.columns);
-        for (eight, half) in (0..columns / 8).flat_map(|eight| [(eight, 0), (eight, 1)]) {
-            let slots = self.accumulator_slots(product, eight, half);
-            let words: Vec<[u32; LANES]> = slots.iter().map(|&slot| self.lanes32(slot)).collect();
-            for lane in 0..LANES {
-                let at = (lane / 4 + 8 * half) * columns + 8 * eight + 2 * (lane % 4);
-                let pair = match words.as_slice() {
-                    [both] => [both[lane] & 0xffff, both[lane] >> 16],
-                    parts => [0, 1].map(|part| parts[part][lane]),
-                };
-                c[at..at + 2].copy_from_slice(&pair);
-            }
+        let half = product.multiply.d == Matrix::F16;
+        for (register, slot) in self.accumulators(product).into_iter().enumerate() {
+            let words = std::array::from_fn(|lane| {
+                if half {
+                    let at = place(columns, register, lane);
+                    sums[at] | sums[at + 1] << 16
+                } else {
+                    sums[place(columns, register / 2, lane) + register % 2]
+                }
+            });
+            self.store_lanes32(slot, words);
         }
     }
 
-    fn write_accumulators(&mut self, product: &Product, c: &[u32]) {
-        let columns = usize::from(product.multiply.columns);
-        for (eight, half) in (0..columns / 8).flat_map(|eight| [(eight, 0), (eight, 1)]) {
-            let slots = self.accumulator_slots(product, eight, half);
-            let packed = slots.len() == 1;
-            for (part, &slot) in slots.iter().enumerate() {
-                let words = std::array::from_fn(|lane| {
-                    let at = (lane / 4 + 8 * half) * columns + 8 * eight + 2 * (lane % 4);
-                    if packed { c[at] | c[at + 1] << 16 } else { c[at + part] }
-                });
-                self.store_lanes32(slot, words);
-            }
-        }
+    fn accumulators(&self, product: &Product) -> Vec<Slot> {
+        let lists = &self.code().lists[product.list as usize..];
+        lists.iter().flatten().copied().take(product.multiply.accumulators()).collect()
     }
 
     /// The warp's rows of A.
@@ -364,8 +387,7 @@ impl<O: Observer> Engine<'_, O> {
         } else {
             let place = Descriptor::open(product.descriptors[0]);
             let first = ROWS * (self.warp % WARPS);
-            let width = multiply.row_bytes(multiply.a);
-            self.matrix_rows(place, multiply.a_turned, first..first + ROWS, width)?
+            self.matrix_rows(place, multiply.a_turned, first..first + ROWS, LINE)?
         };
         Ok(numerics::elements(&bytes, multiply.a, multiply.a_negated))
     }
@@ -374,7 +396,7 @@ impl<O: Observer> Engine<'_, O> {
     fn right_matrix(&mut self, product: &Product) -> Step<Vec<u32>> {
         let multiply = product.multiply;
         let place = Descriptor::open(product.descriptors[1]);
-        let width = multiply.row_bytes(multiply.b);
+        let width = if multiply.selector.is_some() { 2 * LINE } else { LINE };
         let columns = usize::from(multiply.columns);
         let bytes = self.matrix_rows(place, multiply.b_turned, 0..columns, width)?;
         Ok(numerics::elements(&bytes, multiply.b, multiply.b_negated))
@@ -425,16 +447,21 @@ impl<O: Observer> Engine<'_, O> {
 /// Rows of A from its four registers: lanes of four share a row, a register holds four bytes of it,
 /// and registers alternate between the upper and lower eight rows.
 fn fragment_rows(registers: &[[u32; LANES]; 4]) -> Vec<u8> {
-    let width = 32;
-    let mut bytes = vec![0; ROWS * width];
+    let mut bytes = vec![0; ROWS * LINE];
     for (number, words) in registers.iter().enumerate() {
         for (lane, word) in words.iter().enumerate() {
             let row = lane / 4 + 8 * (number % 2);
-            let at = row * width + 4 * (lane % 4) + 16 * (number / 2);
+            let at = row * LINE + 4 * (lane % 4) + 16 * (number / 2);
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
     }
     bytes
+}
+
+/// Where the first of a lane's two neighbours in the given pair of a row lies among the sums.
+fn place(columns: usize, pair: usize, lane: usize) -> usize {
+    let row = lane / 4 + pair % 2 * 8;
+    row * columns + pair / 2 * 8 + lane % 4 * 2
 }
 
 fn misuse(what: String, mask: u32) -> Box<Trouble> {

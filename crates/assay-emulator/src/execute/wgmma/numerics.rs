@@ -1,39 +1,42 @@
-//! The elements of a product's matrices, and the product.
+//! The elements of a product's matrices, and their product.
 
 use super::WarpgroupMultiply;
-use crate::arithmetic::tensor::{Elements, Path, TensorModel};
-use crate::arithmetic::tensor::{multiply_add, multiply_add_bits, multiply_add_integers};
+use crate::arithmetic::tensor::{
+    Elements, Path, TensorModel, multiply_add, multiply_add_bits, multiply_add_integers,
+};
 use crate::execute::fragment::Matrix;
 
-/// Rows of bytes (of B: columns) as elements; single bits stay together, 32 of them an element.
+/// Takes rows of bytes apart into elements, or words of single bits.
 pub(crate) fn elements(bytes: &[u8], matrix: Matrix, negated: bool) -> Vec<u32> {
-    let size = matrix.bits().max(8) / 8;
-    let size = if matrix == Matrix::B1 { 4 } else { size };
-    let sign = if negated { 1 << (matrix.bits() - 1) } else { 0 };
-    let words = bytes.chunks_exact(size).map(|part| {
-        let mut word = [0; 4];
-        word[..size].copy_from_slice(part);
-        matrix.element(u32::from_le_bytes(word) ^ sign)
-    });
-    words.collect()
+    let sign = u32::from(negated) << (matrix.bits() - 1);
+    match matrix.bits() {
+        8 => bytes.iter().map(|&byte| matrix.element(u32::from(byte) ^ sign)).collect(),
+        16 => {
+            let halves = bytes.as_chunks::<2>().0;
+            halves.iter().map(|half| u32::from(u16::from_le_bytes(*half)) ^ sign).collect()
+        }
+        _ => {
+            let words = bytes.as_chunks::<4>().0;
+            words.iter().map(|word| u32::from_le_bytes(*word) ^ sign).collect()
+        }
+    }
 }
 
-/// `c += a * b`
-pub(crate) fn multiply(
-    product: WarpgroupMultiply,
+/// `c += a * b`, with `a` row by row and `b` column by column; `depth` elements or words each.
+pub(crate) fn products(
+    multiply: WarpgroupMultiply,
     model: TensorModel,
-    a: &[u32],
-    b: &[u32],
+    (a, b): (&[u32], &[u32]),
+    depth: usize,
     c: &mut [u32],
 ) {
-    let depth = usize::from(product.depth);
-    match (product.a.format(), product.b.format()) {
+    match (multiply.a.format(), multiply.b.format()) {
         (Some(format), Some(other)) => {
-            let rule = model.rule(Path::Wgmma, format, product.d == Matrix::F16);
-            let b = Elements { format: other, bits: b };
-            multiply_add(&rule, Elements { format, bits: a }, b, depth, c);
+            let rule = model.rule(Path::Wgmma, format, multiply.d == Matrix::F16);
+            let (a, b) = (Elements { format, bits: a }, Elements { format: other, bits: b });
+            multiply_add(&rule, a, b, depth, c);
         }
-        _ if product.a == Matrix::B1 => multiply_add_bits(a, b, depth / 32, c, true),
-        _ => multiply_add_integers(a, b, depth, c, product.saturates),
+        _ if multiply.a == Matrix::B1 => multiply_add_bits(a, b, depth, c, true),
+        _ => multiply_add_integers(a, b, depth, c, multiply.saturates),
     }
 }
