@@ -93,7 +93,7 @@ impl<O: Observer> Engine<'_, O> {
         let ranks = self.read_register(operands.b, false);
         let mut mapped = [0; LANES];
         for lane in lanes_of(mask) {
-            let (_, offset) = self.inside_window(sources[lane], generic, lane)?;
+            let (_, offset) = inside_window(sources[lane], generic, lane)?;
             let rank = ranks[lane];
             if rank >= u64::from(self.cluster_size()) {
                 let what =
@@ -117,22 +117,11 @@ impl<O: Observer> Engine<'_, O> {
         let sources = self.read_register(operands.a, wide);
         let mut ranks = [0; LANES];
         for lane in lanes_of(mask) {
-            let (rank, _) = self.inside_window(sources[lane], generic, lane)?;
+            let (rank, _) = inside_window(sources[lane], generic, lane)?;
             ranks[lane] = rank.unwrap_or(u64::from(self.block.rank));
         }
         self.write_register(operands.d, false, &ranks, mask);
         Ok(Flow::Next)
-    }
-
-    /// The rank and offset of an address in the cluster's window.
-    fn inside_window(&self, at: u64, generic: bool, lane: usize) -> Step<(Option<u64>, u64)> {
-        if !generic {
-            return Ok(address::unmapped(at & 0xffff_ffff));
-        }
-        match address::resolve(at) {
-            (SpaceKind::Shared | SpaceKind::Cluster, at) => Ok(address::unmapped(at)),
-            _ => Err(Trouble::new(FaultKind::InvalidAddress { address: at }, 1 << lane)),
-        }
     }
 
     /// `%is_explicit_cluster`
@@ -207,6 +196,17 @@ impl<O: Observer> Engine<'_, O> {
         for peer in self.peers.iter_mut().flatten() {
             release(&mut peer.warps);
         }
+    }
+}
+
+/// The rank and offset of an address in the cluster's window.
+fn inside_window(at: u64, generic: bool, lane: usize) -> Step<(Option<u64>, u64)> {
+    if !generic {
+        return Ok(address::unmapped(at & 0xffff_ffff));
+    }
+    match address::resolve(at) {
+        (SpaceKind::Shared | SpaceKind::Cluster, at) => Ok(address::unmapped(at)),
+        _ => Err(Trouble::new(FaultKind::InvalidAddress { address: at }, 1 << lane)),
     }
 }
 

@@ -141,7 +141,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// `mbarrier.init`. Lanes that together make one object make one.
     fn init_object(&mut self, here: &Lane, mask: u32, addresses: &[u64; LANES]) -> Step<u64> {
-        self.check_own(here, "mbarrier.init")?;
+        check_own(here, "mbarrier.init")?;
         let Some(state) = State::new(here.operand) else {
             let count = here.operand;
             let what = format!("mbarrier.init with a count of {count}; 1 to 1048575 are valid");
@@ -168,23 +168,16 @@ impl<O: Observer> Engine<'_, O> {
 
     /// `mbarrier.inval`
     fn invalidate_object(&mut self, here: &Lane) -> Step<u64> {
-        self.check_own(here, "mbarrier.inval")?;
+        check_own(here, "mbarrier.inval")?;
         self.object(here.at, here.index)?;
         self.block.objects.retain(|object| u64::from(object.at) != here.at.1);
         self.lane_bytes_mut(here.at.0, here.index, here.at.1, 8)?.fill(0xff);
         Ok(0)
     }
 
-    fn check_own(&self, here: &Lane, operation: &str) -> Step<()> {
-        if here.at.0 == SpaceKind::Shared {
-            return Ok(());
-        }
-        Err(misuse(format!("{operation} of an object of another block"), here.index))
-    }
-
     /// `mbarrier.test_wait` and `mbarrier.try_wait`: 1 when the phase is complete.
     fn is_complete(&mut self, here: &Lane, parity: bool) -> Step<u64> {
-        self.check_own(here, "a wait")?;
+        check_own(here, "a wait")?;
         let before = if parity { here.operand & 1 } else { here.operand >> 63 };
         let complete = |word: u64| State::open(word).phase != before;
         let (at, lane) = (here.at, here.index);
@@ -266,6 +259,13 @@ impl<O: Observer> Engine<'_, O> {
         }
         Ok(())
     }
+}
+
+fn check_own(here: &Lane, operation: &str) -> Step<()> {
+    if here.at.0 == SpaceKind::Shared {
+        return Ok(());
+    }
+    Err(misuse(format!("{operation} of an object of another block"), here.index))
 }
 
 fn misuse(what: String, lane: usize) -> Box<Trouble> {
