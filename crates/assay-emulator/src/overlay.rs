@@ -14,7 +14,7 @@ pub(crate) struct Overlay {
     /// A bit a byte.
     written: Box<[u64]>,
     /// The words of `written` that may not be zero.
-    touched: Range<usize>,
+    touched: Option<Range<usize>>,
 }
 
 impl Overlay {
@@ -23,7 +23,7 @@ impl Overlay {
         Overlay {
             bytes: vec![0; length].into_boxed_slice(),
             written: vec![0; length.div_ceil(WORD)].into_boxed_slice(),
-            touched: usize::MAX..0,
+            touched: None,
         }
     }
 
@@ -33,8 +33,8 @@ impl Overlay {
         let bytes = self.bytes.get_mut(start..start.checked_add(length)?)?;
         if length > 0 {
             let (first, last) = (start / WORD, (start + length - 1) / WORD);
-            self.touched.start = self.touched.start.min(first);
-            self.touched.end = self.touched.end.max(last + 1);
+            let old = self.touched.take().unwrap_or(first..last + 1);
+            self.touched = Some(old.start.min(first)..old.end.max(last + 1));
             let from = u64::MAX << (start % WORD);
             let to = u64::MAX >> (WORD - 1 - (start + length - 1) % WORD);
             if first == last {
@@ -50,7 +50,7 @@ impl Overlay {
 
     /// Whether a byte was written here and is among those of `union`; if none is, ours are added.
     pub(crate) fn meets(&self, union: &mut [u64]) -> bool {
-        let touched = self.touched.clone();
+        let touched = self.touched.clone().unwrap_or(0..0);
         let pairs = || self.written.get(touched.clone()).into_iter().flatten().zip(touched.clone());
         if pairs().any(|(word, index)| union[index] & word != 0) {
             return true;
@@ -68,12 +68,13 @@ impl Overlay {
 
     /// Copies what was written to where it belongs.
     pub(crate) fn apply(&self, to: &mut [u8]) {
-        let mut index = self.touched.start.min(self.touched.end);
-        while index < self.touched.end {
+        let touched = self.touched.clone().unwrap_or(0..0);
+        let mut index = touched.start;
+        while index < touched.end {
             let word = self.written[index];
             let start = index * WORD;
             if word == u64::MAX {
-                let rest = &self.written[index..self.touched.end];
+                let rest = &self.written[index..touched.end];
                 let run = rest.iter().take_while(|word| **word == u64::MAX).count();
                 let end = (start + run * WORD).min(to.len());
                 to[start..end].copy_from_slice(&self.bytes[start..end]);

@@ -65,7 +65,7 @@ pub(crate) unsafe fn multiply_add_wide(
     depth: usize,
     c: &mut [u32],
 ) {
-    by_format(rule, a, b, depth, c);
+    by_format::<true>(rule, a, b, depth, c);
 }
 
 /// `c += a * b` for rules that align, as [`super::tensor::multiply_add`].
@@ -76,11 +76,18 @@ pub(crate) fn multiply_add(
     depth: usize,
     c: &mut [u32],
 ) {
-    by_format(rule, a, b, depth, c);
+    by_format::<false>(rule, a, b, depth, c);
 }
 
+/// `WIDE` says that the caller is compiled for AVX2.
 #[inline(always)]
-fn by_format(rule: &Rule, a: Elements<'_>, b: Elements<'_>, depth: usize, c: &mut [u32]) {
+fn by_format<const WIDE: bool>(
+    rule: &Rule,
+    a: Elements<'_>,
+    b: Elements<'_>,
+    depth: usize,
+    c: &mut [u32],
+) {
     let columns = b.bits.len() / depth.max(1);
     let fits = rule.step.min(depth) <= STEP && columns.is_multiple_of(LANES);
     if !fits || rule.fraction > ACCUMULATOR_FRACTION {
@@ -90,7 +97,7 @@ fn by_format(rule: &Rule, a: Elements<'_>, b: Elements<'_>, depth: usize, c: &mu
         let b = Elements { bits: &b.bits[first * depth..(first + LANES) * depth], ..b };
         for start in (0..depth).step_by(rule.step.min(depth)) {
             let range = (start, rule.step.min(depth - start));
-            step(rule, a, b, depth, range, c.chunks_exact_mut(columns), first);
+            step::<WIDE>(rule, a, b, depth, range, c.chunks_exact_mut(columns), first);
         }
     }
 }
@@ -145,7 +152,7 @@ fn least_special(format: Format) -> u32 {
 
 /// One step along the depth, of all rows and eight columns.
 #[inline(always)]
-fn step<'c>(
+fn step<'c, const WIDE: bool>(
     rule: &Rule,
     a: Elements<'_>,
     b: Elements<'_>,
@@ -167,9 +174,9 @@ fn step<'c>(
         let Some(c) = c.get_mut(first..).and_then(|c| c.first_chunk_mut::<LANES>()) else { return };
         let done = !special_columns
             && if count <= STEP / 2 {
-                row_of::<{ STEP / 2 }>(rule, elements, a.format, &columns, c)
+                row_of::<{ STEP / 2 }, WIDE>(rule, elements, a.format, &columns, c)
             } else {
-                row_of::<STEP>(rule, elements, a.format, &columns, c)
+                row_of::<STEP, WIDE>(rule, elements, a.format, &columns, c)
             };
         if !done {
             row_of_integers(rule, Elements { bits: elements, ..a }, b, depth, start, c);
@@ -180,7 +187,7 @@ fn step<'c>(
 /// Sums of a row and eight columns in floats. Says whether it could: not with an infinity or a NaN,
 /// nor far from one.
 #[inline(always)]
-fn row_of<const N: usize>(
+fn row_of<const N: usize, const WIDE: bool>(
     rule: &Rule,
     elements: &[u32],
     format: Format,
@@ -190,7 +197,7 @@ fn row_of<const N: usize>(
     let mut bits = [0; N];
     bits[..elements.len()].copy_from_slice(elements);
     let (a, special) = Floats::open(&bits, format);
-    !special && dot_floats(rule, &a, &columns[..elements.len()], c)
+    !special && dot_floats::<N, WIDE>(rule, &a, &columns[..elements.len()], c)
 }
 
 /// Where the largest exponents must lie for [`dot_floats`]: nothing overflows, and products that
@@ -202,7 +209,7 @@ const NEAR: std::ops::RangeInclusive<i32> = -100..=125;
 /// Products of two elements are exact in f32, and so is their alignment, a multiplication by a
 /// power of two; the conversion to integers cuts toward zero, as aligning a magnitude does.
 #[inline(always)]
-fn dot_floats<const N: usize>(
+fn dot_floats<const N: usize, const WIDE: bool>(
     rule: &Rule,
     a: &Floats<N>,
     columns: &[Floats<LANES>],
@@ -215,11 +222,7 @@ fn dot_floats<const N: usize>(
     for lane in 0..LANES {
         largest[lane] = largest[lane].max(old.exponent[lane]);
     }
-    for (b, &exponent) in columns.iter().zip(&a.exponent) {
-        for lane in 0..LANES {
-            largest[lane] = largest[lane].max(exponent + b.exponent[lane]);
-        }
-    }
+    largest = largest_of::<WIDE>(columns, &a.exponent, largest);
     let mut far = false;
     for lane in 0..LANES {
         far |= largest[lane] < *NEAR.start() || largest[lane] > *NEAR.end();
@@ -231,27 +234,118 @@ fn dot_floats<const N: usize>(
     let scale = largest.map(|largest| f32::from_bits(((fraction - largest + 127) as u32) << 23));
     let mut sums = [0.0; LANES];
     for (columns, values) in columns.chunks(16).zip(a.value.chunks(16)) {
-        let mut units = [0_i32; LANES];
-        for (b, &value) in columns.iter().zip(values) {
-            for lane in 0..LANES {
-                let term = value * b.value[lane] * scale[lane];
-                // SAFETY: neither operand is special, so the term is finite, and it is less than
-                // 2^27 because the largest exponent is at least its own.
-                units[lane] += unsafe { term.to_int_unchecked::<i32>() };
-            }
-        }
+        let units = units_of::<WIDE>(columns, values, &scale);
         for lane in 0..LANES {
             sums[lane] += f64::from(units[lane]);
         }
     }
     for lane in 0..LANES {
         let term = old.value[lane] * scale[lane];
-        // SAFETY: as above; the accumulator is less than 2^26 units.
+        // SAFETY: it is not special, and less than 2^26 units because the largest exponent is at
+        // least its own.
         sums[lane] += f64::from(unsafe { term.to_int_unchecked::<i32>() });
         sums[lane] *= unit(rule, largest[lane]);
     }
     round(rule.result, &sums, c);
     true
+}
+
+/// The largest of some exponents and those of the products of a row and eight columns.
+#[inline(always)]
+fn largest_of<const WIDE: bool>(
+    columns: &[Floats<LANES>],
+    exponents: &[i32],
+    mut largest: [i32; LANES],
+) -> [i32; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        // SAFETY: only callers that are compiled for AVX2 are wide.
+        return unsafe { wide::largest_of(columns, exponents, largest) };
+    }
+    for (b, &exponent) in columns.iter().zip(exponents) {
+        for lane in 0..LANES {
+            largest[lane] = largest[lane].max(exponent + b.exponent[lane]);
+        }
+    }
+    largest
+}
+
+/// The sums of at most sixteen products of a row and eight columns, scaled and cut. No product is
+/// special, and scaled they are less than 2^27.
+#[inline(always)]
+fn units_of<const WIDE: bool>(
+    columns: &[Floats<LANES>],
+    values: &[f32],
+    scale: &[f32; LANES],
+) -> [i32; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        // SAFETY: only callers that are compiled for AVX2 are wide.
+        return unsafe { wide::units_of(columns, values, scale) };
+    }
+    let mut units = [0_i32; LANES];
+    for (b, &value) in columns.iter().zip(values) {
+        for lane in 0..LANES {
+            units[lane] += (value * b.value[lane] * scale[lane]) as i32;
+        }
+    }
+    units
+}
+
+/// The two loops that take the time, by hand: left to itself the compiler keeps their sums in
+/// memory.
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi32, _mm256_cvttps_epi32, _mm256_loadu_ps, _mm256_loadu_si256,
+        _mm256_max_epi32, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_si256,
+        _mm256_storeu_si256,
+    };
+
+    use super::{Floats, LANES};
+
+    /// See [`super::largest_of`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn largest_of(
+        columns: &[Floats<LANES>],
+        exponents: &[i32],
+        mut largest: [i32; LANES],
+    ) -> [i32; LANES] {
+        // SAFETY: all pointers are to arrays of eight words; unaligned access is allowed.
+        unsafe {
+            let mut best = _mm256_loadu_si256((&raw const largest).cast::<__m256i>());
+            for (b, &exponent) in columns.iter().zip(exponents) {
+                let b = _mm256_loadu_si256((&raw const b.exponent).cast::<__m256i>());
+                best = _mm256_max_epi32(best, _mm256_add_epi32(b, _mm256_set1_epi32(exponent)));
+            }
+            _mm256_storeu_si256((&raw mut largest).cast::<__m256i>(), best);
+        }
+        largest
+    }
+
+    /// See [`super::units_of`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn units_of(
+        columns: &[Floats<LANES>],
+        values: &[f32],
+        scale: &[f32; LANES],
+    ) -> [i32; LANES] {
+        let mut units = [0; LANES];
+        // SAFETY: as above.
+        unsafe {
+            let scale = _mm256_loadu_ps(scale.as_ptr());
+            let mut sums = _mm256_setzero_si256();
+            for (b, &value) in columns.iter().zip(values) {
+                let product =
+                    _mm256_mul_ps(_mm256_loadu_ps(b.value.as_ptr()), _mm256_set1_ps(value));
+                sums = _mm256_add_epi32(sums, _mm256_cvttps_epi32(_mm256_mul_ps(product, scale)));
+            }
+            _mm256_storeu_si256((&raw mut units).cast::<__m256i>(), sums);
+        }
+        units
+    }
 }
 
 /// What the sum of cut terms counts.

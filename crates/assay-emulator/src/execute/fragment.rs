@@ -98,16 +98,28 @@ impl<O: Observer> Engine<'_, O> {
         depth: usize,
     ) -> Lines {
         let mut lines = [0; 1024];
+        self.fragment_to(&mut lines, list, matrix, rows, depth);
+        lines
+    }
+
+    /// As [`Engine::fragment`], into zeros, as many as there are elements at least.
+    pub(crate) fn fragment_to(
+        &self,
+        lines: &mut [u32],
+        list: &[Slot; 8],
+        matrix: Matrix,
+        rows: usize,
+        depth: usize,
+    ) {
         // Single bits stay together, 32 of them an element.
         let (bits, depth) =
             if matrix == Matrix::B1 { (32, depth / 32) } else { (matrix.bits(), depth) };
         match bits {
-            4 => self.spread::<4>(list, matrix, rows, depth, &mut lines),
-            8 => self.spread::<8>(list, matrix, rows, depth, &mut lines),
-            16 => self.spread::<16>(list, matrix, rows, depth, &mut lines),
-            _ => self.spread::<32>(list, matrix, rows, depth, &mut lines),
+            4 => self.spread::<4>(list, matrix, rows, depth, lines),
+            8 => self.spread::<8>(list, matrix, rows, depth, lines),
+            16 => self.spread::<16>(list, matrix, rows, depth, lines),
+            _ => self.spread::<32>(list, matrix, rows, depth, lines),
         }
-        lines
     }
 
     fn spread<const BITS: usize>(
@@ -116,7 +128,7 @@ impl<O: Observer> Engine<'_, O> {
         matrix: Matrix,
         rows: usize,
         depth: usize,
-        lines: &mut Lines,
+        lines: &mut [u32],
     ) {
         let (count, groups) = (32 / BITS, rows / 8);
         let registers = groups * depth / (4 * count);

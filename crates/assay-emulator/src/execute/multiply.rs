@@ -85,12 +85,23 @@ impl<O: Observer> Engine<'_, O> {
 
     fn multiply_dense(&mut self, multiply: Multiply, lists: &[[Slot; 8]; 5]) {
         let (rows, depth) = (usize::from(multiply.rows), usize::from(multiply.depth));
+        if rows * depth <= 256 && multiply.a != Matrix::B1 {
+            // The most common shapes need no long lines.
+            let (mut a, mut b) = ([0; 256], [0; 256]);
+            self.fragment_to(&mut a, &lists[0], multiply.a, rows, depth);
+            self.fragment_to(&mut b, &lists[1], multiply.b, 8, depth);
+            return self.multiply_lines(multiply, lists, &a[..rows * depth], &b[..8 * depth]);
+        }
         let a = self.fragment(&lists[0], multiply.a, rows, depth);
         let b = self.fragment(&lists[1], multiply.b, 8, depth);
+        let depth = if multiply.a == Matrix::B1 { depth / 32 } else { depth };
+        self.multiply_lines(multiply, lists, &a[..rows * depth], &b[..8 * depth]);
+    }
+
+    fn multiply_lines(&mut self, multiply: Multiply, lists: &[[Slot; 8]; 5], a: &[u32], b: &[u32]) {
+        let (rows, depth) = (usize::from(multiply.rows), b.len() / 8);
         let mut c = self.accumulator(&lists[2], multiply.c, rows);
         let rule = multiply.rule(self.launch.tensor_model);
-        let depth = if multiply.a == Matrix::B1 { depth / 32 } else { depth };
-        let (a, b) = (&a[..rows * depth], &b[..8 * depth]);
         products(multiply, rule, a, b, depth, &mut c[..8 * rows]);
         self.write_accumulator(&lists[3], multiply.d, rows, &c);
     }

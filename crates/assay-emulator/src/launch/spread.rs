@@ -140,27 +140,25 @@ impl Plan<'_> {
                 break;
             }
             for number in first..(first + self.run).min(self.end) {
-                match self.run(&mut grid, block, number) {
-                    Some(used) => block = used,
-                    None => {
-                        self.failed.store(true, Ordering::Relaxed);
-                        block = Block::default();
-                        break;
-                    }
-                }
+                let Some(used) = run_whole(&mut grid, block, number) else {
+                    self.failed.store(true, Ordering::Relaxed);
+                    block = Block::default();
+                    break;
+                };
+                block = used;
             }
         }
         let (executed, lane_operations) = (grid.engine.executed, grid.engine.lane_operations);
         let (executed, blocks) = (executed - self.executed, grid.started);
         Work { view, lane_operations, executed, blocks }
     }
+}
 
-    /// Runs a block to its end; `None` when it does not get there in one go, or reads what it or
-    /// another block of this worker may have written.
-    fn run(&self, grid: &mut Grid<'_, NoObserver>, block: Block, number: u64) -> Option<Block> {
-        grid.next = number;
-        let block = grid.start(block);
-        let block = grid.run_block(block).ok()?;
-        (block.is_finished() && !grid.engine.memory.is_torn()).then_some(block)
-    }
+/// Runs a block to its end; `None` when it does not get there in one go, or reads what it or
+/// another block of this worker may have written.
+fn run_whole(grid: &mut Grid<'_, NoObserver>, block: Block, number: u64) -> Option<Block> {
+    grid.next = number;
+    let block = grid.start(block);
+    let block = grid.run_block(block).ok()?;
+    (block.is_finished() && !grid.engine.memory.is_torn()).then_some(block)
 }
