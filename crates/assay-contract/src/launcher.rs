@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use assay_device::{
-    Argument, Device, DeviceError, DeviceFacts, FaultKind, Image, Launch, ModuleId, StreamId,
+    Argument, Device, DeviceError, DeviceFacts, FaultKind, Image, Launch, LaunchReport, ModuleId,
+    StreamId,
 };
 use assay_num::{Overflow, Rounding};
 use assay_reference::{Dims, Extent};
@@ -126,14 +127,15 @@ impl<'d> Launcher<'d> {
         request: &RunRequest<'_>,
         memory: &Memory,
     ) -> Result<RunResult, RunError> {
-        let mut lane_operations = 0;
+        let (mut lane_operations, mut printed) = (0, String::new());
         for launch in &spec.launches {
-            lane_operations += self.launch(module, spec, (launch, request), memory)?;
+            let report = self.launch(module, spec, (launch, request), memory)?;
+            lane_operations += report.lane_operations.unwrap_or(0);
+            printed.push_str(&report.printed);
         }
         self.device.synchronize().map_err(|error| run_error(&error))?;
-        let mut result = memory.collect(self.device, request)?;
-        result.lane_operations = lane_operations;
-        Ok(result)
+        let result = memory.collect(self.device, request)?;
+        Ok(RunResult { lane_operations, printed, ..result })
     }
 
     fn launch(
@@ -142,7 +144,7 @@ impl<'d> Launcher<'d> {
         spec: &Spec,
         (launch, request): (&LaunchSpec, &RunRequest<'_>),
         memory: &Memory,
-    ) -> Result<u64, RunError> {
+    ) -> Result<LaunchReport, RunError> {
         let dims = request.dims;
         let instruction_budget = budget(spec, launch, dims)?;
         let packed = Launch {
@@ -159,11 +161,10 @@ impl<'d> Launcher<'d> {
         if request.perturb > 0 {
             self.device.perturb(request.perturb).map_err(|error| run_error(&error))?;
         }
-        let report = self.device.launch(StreamId::DEFAULT, &packed).map_err(|error| {
-            let error = explain_hang(run_error(&error), &error, instruction_budget);
+        self.device.launch(StreamId::DEFAULT, &packed).map_err(|error| {
+            let error = explain_hang(run_error(&error), &error);
             at_place(error, |message| format!("{}: {message}", launch.source))
-        })?;
-        Ok(report.lane_operations.unwrap_or(0))
+        })
     }
 
     fn module(&mut self, spec: &Spec) -> Result<ModuleId, RunError> {
@@ -311,13 +312,12 @@ fn budget(spec: &Spec, launch: &LaunchSpec, dims: &Dims) -> Result<u64, RunError
     Ok(BASE.saturating_add(work).saturating_add((threads / 32).saturating_mul(PER_WARP)))
 }
 
-fn explain_hang(error: RunError, cause: &DeviceError, budget: u64) -> RunError {
+fn explain_hang(error: RunError, cause: &DeviceError) -> RunError {
     let hang = matches!(cause, DeviceError::Fault(fault) if fault.kind == FaultKind::Hang);
     match error {
         RunError::Fault { description, place, lost_device } if hang => RunError::Fault {
             description: format!(
-                "{description} (allowed {budget} warp instructions; a kernel that needs more \
-                 states `budget`)"
+                "{description} (a kernel that needs more states `budget`; `--budget N` allows N)"
             ),
             place,
             lost_device,

@@ -173,6 +173,8 @@ pub struct RunResult {
     pub guard_damage: Vec<(String, String)>,
     /// Lane operations the emulator counted; 0 where nobody counts.
     pub lane_operations: u64,
+    /// What the kernel printed, where the device keeps it.
+    pub printed: String,
 }
 
 /// An input element that a run changed.

@@ -240,7 +240,7 @@ fn loads_wider_than_the_alignment_promised_are_red() {
 #[test]
 fn a_kernel_that_never_ends_is_stopped_by_its_budget() {
     let case = Case { more: "budget = \"10000\"", ..Case::of("forever") };
-    assert_red(&case.repeat(), "allowed 10000 warp instructions");
+    assert_red(&case.repeat(), "after 10000 warp instructions");
 }
 
 #[test]

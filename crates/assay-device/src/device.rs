@@ -5,7 +5,8 @@ use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, KernelFacts};
 use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
 use crate::launch::{Argument, Launch, LaunchReport};
-use assay_emulator::TensorMap;
+use assay_emulator::{TensorMap, Watch};
+use std::sync::Arc;
 
 /// Code for a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -139,6 +140,17 @@ pub trait Device: Send {
     /// # Errors
     /// [`DeviceError::UnknownHandle`], and the faults of earlier launches.
     fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError>;
+
+    /// Stops every launch after so many instructions of warps, whatever the launch itself allows,
+    /// where the device counts them.
+    fn limit_instructions(&mut self, budget: u64) {
+        let _ = budget;
+    }
+
+    /// Shows how far each launch is from now on, where the device can tell.
+    fn watch(&mut self, watch: Arc<Watch>) {
+        let _ = watch;
+    }
 
     /// Checks and starts a launch.
     ///

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use assay_emulator::TensorModel;
 use assay_emulator::{
     AllocationError, Approximation, Fault, FaultKind as Cause, LaunchConfig, MAX_BLOCK, MAX_GRID,
-    MAX_THREADS_PER_BLOCK, Machine, MachineConfig, Program, TensorMap,
+    MAX_THREADS_PER_BLOCK, Machine, MachineConfig, Program, TensorMap, Watch,
 };
 
 use crate::buffer::{
@@ -71,6 +71,8 @@ pub struct EmulatorDevice {
     streams: HashSet<StreamId>,
     graphs: HashMap<GraphId, Vec<Ready>>,
     capture: Option<(StreamId, Vec<Ready>)>,
+    /// The budget of every launch in place of its own.
+    budget: Option<u64>,
 }
 
 /// A module and what messages call it.
@@ -97,12 +99,11 @@ impl EmulatorDevice {
     /// An emulated device with nothing loaded.
     pub fn new(options: EmulatorOptions) -> Self {
         let config = MachineConfig {
-            architecture: options.architecture,
             tensor_model: options.tensor_model,
             multiprocessors: options.multiprocessors,
             memory_bytes: options.memory_bytes,
             workers: options.workers,
-            ..MachineConfig::default()
+            ..MachineConfig::of(options.architecture)
         };
         EmulatorDevice {
             facts: facts(&options, &config),
@@ -113,6 +114,7 @@ impl EmulatorDevice {
             streams: HashSet::from([StreamId::DEFAULT]),
             graphs: HashMap::new(),
             capture: None,
+            budget: None,
         }
     }
 
@@ -163,7 +165,8 @@ impl EmulatorDevice {
     /// Checks a launch and puts it into the machine's form.
     fn ready(&self, launch: &Launch<'_>) -> Result<Ready, DeviceError> {
         let module = Arc::clone(self.module(launch.module)?);
-        check_launch(&self.facts, &module.kernel_facts(launch.symbol)?, launch)?;
+        check_launch(&self.facts, &module.kernel_facts(launch.symbol)?, launch)
+            .map_err(|error| module.with_shared_line(launch.symbol, error))?;
         if launch.cluster != [1; 3] && self.options.architecture < 90 {
             let what = format!("clusters on sm_{}; sm_90 has them", self.options.architecture);
             return Err(DeviceError::Unsupported { what });
@@ -189,7 +192,7 @@ impl EmulatorDevice {
                 None => Approximation::Nearest,
             },
             contract_multiply_add: self.options.contraction,
-            instruction_budget: launch.instruction_budget,
+            instruction_budget: self.budget.unwrap_or(launch.instruction_budget),
         };
         Ok(Ready { module, symbol: launch.symbol.to_string(), config })
     }
@@ -217,6 +220,7 @@ fn run(machine: &mut Machine, ready: &Ready) -> Result<LaunchReport, DeviceError
     Ok(LaunchReport {
         lane_operations: Some(statistics.lane_operations),
         warp_instructions: Some(statistics.warp_instructions),
+        printed: statistics.output,
     })
 }
 
@@ -227,6 +231,21 @@ impl Buffer {
 }
 
 impl Loaded {
+    /// A refusal for too much shared memory, with the line of the largest variable there.
+    fn with_shared_line(&self, symbol: &str, error: DeviceError) -> DeviceError {
+        let largest = self.program.largest_shared(symbol);
+        match (error, largest) {
+            (DeviceError::InvalidLaunch { symbol, reason, hint }, Some((variable, line)))
+                if reason.contains("shared memory") =>
+            {
+                let place = &self.name;
+                let reason = format!("{reason}; the largest is {variable} at {place}:{line}");
+                DeviceError::InvalidLaunch { symbol, reason, hint }
+            }
+            (error, _) => error,
+        }
+    }
+
     fn kernel_facts(&self, symbol: &str) -> Result<KernelFacts, DeviceError> {
         let (Some(resources), Some(parameters)) =
             (self.program.resources(symbol), self.program.parameters(symbol))
@@ -295,6 +314,14 @@ impl Device for EmulatorDevice {
         let gone = self.modules.remove(&module);
         self.release(gone.ok_or_else(|| unknown("module", module.number()))?);
         Ok(())
+    }
+
+    fn limit_instructions(&mut self, budget: u64) {
+        self.budget = Some(budget);
+    }
+
+    fn watch(&mut self, watch: Arc<Watch>) {
+        self.machine.watch(watch);
     }
 
     fn kernel_facts(&mut self, module: ModuleId, symbol: &str) -> Result<KernelFacts, DeviceError> {
@@ -519,8 +546,22 @@ fn describe(fault: &Fault) -> String {
         let ([a, b, c], [x, y, z]) = (fault.block, fault.thread);
         text = format!("{text}, in block ({a},{b},{c}), thread ({x},{y},{z})");
     }
-    match &fault.source {
-        Some((file, line)) => format!("{text} ({file}:{line})"),
+    if let Some((file, line)) = &fault.source {
+        text = format!("{text} ({file}:{line})");
+    }
+    match last_lines(&fault.output) {
+        Some(printed) => format!("{text}; it had printed: {printed}"),
         None => text,
     }
+}
+
+/// The end of what a kernel printed, on one line.
+fn last_lines(output: &str) -> Option<String> {
+    const LINES: usize = 3;
+    const CHARACTERS: usize = 300;
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let kept = lines.get(lines.len().saturating_sub(LINES)..)?.join(" | ");
+    let long = kept.chars().count().saturating_sub(CHARACTERS);
+    let end: String = kept.chars().skip(long).collect();
+    (!end.is_empty()).then_some(end)
 }

@@ -182,6 +182,10 @@ impl<D: Device> Device for FaultInjecting<D> {
         self.inner()?.guard_damage(buffer)
     }
 
+    fn limit_instructions(&mut self, budget: u64) {
+        self.inner.limit_instructions(budget);
+    }
+
     fn launch(
         &mut self,
         stream: StreamId,

@@ -110,10 +110,12 @@ pub enum Schedule {
 }
 
 /// What a device counted during a launch. A device that counts nothing leaves it empty.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LaunchReport {
     /// Operations of single threads.
     pub lane_operations: Option<u64>,
     /// Instructions of warps.
     pub warp_instructions: Option<u64>,
+    /// What the kernel printed (`printf`), as far as the device keeps it.
+    pub printed: String,
 }

@@ -55,7 +55,7 @@ mod handle;
 mod launch;
 mod select;
 
-pub use assay_emulator::{PixelBox, TensorElement, TensorMap, TensorSwizzle};
+pub use assay_emulator::{PixelBox, Seen, TensorElement, TensorMap, TensorSwizzle, Watch};
 pub use buffer::{Allocation, GUARD_BYTES, GuardDamage, Side};
 pub use device::{Device, Image};
 pub use error::{DeviceError, FaultKind, KernelFault, Rejection};

@@ -159,6 +159,8 @@ pub enum FaultKind {
     Runaway {
         /// The budget, in warp instructions.
         budget: u64,
+        /// Where the warps of the running block are: PTX lines, each with the warps at it.
+        lines: Vec<(u32, u32)>,
     },
     /// The kernel executed `trap` (or `brkpt`).
     Trap,
@@ -216,6 +218,8 @@ pub struct Fault {
     pub block: [u32; 3],
     /// The first thread to blame.
     pub thread: [u32; 3],
+    /// What the kernel had printed until then.
+    pub output: String,
 }
 
 impl Fault {
@@ -223,7 +227,8 @@ impl Fault {
     pub fn of_launch(kind: FaultKind, symbol: &str) -> Fault {
         let symbol = symbol.to_owned();
         let (block, thread) = ([0; 3], [0; 3]);
-        Fault { kind, symbol, line: None, source: None, opcode: None, block, thread }
+        let output = String::new();
+        Fault { kind, symbol, line: None, source: None, opcode: None, block, thread, output }
     }
 
     /// Whether the emulator, rather than the kernel, is the limit.
@@ -297,8 +302,9 @@ impl fmt::Display for FaultKind {
             FaultKind::InactiveLaneRead { opcode, lane } => {
                 write!(formatter, "{opcode} reads lane {lane}, which does not take part")
             }
-            FaultKind::Runaway { budget } => {
-                write!(formatter, "still running after {budget} warp instructions")
+            FaultKind::Runaway { budget, lines } => {
+                write!(formatter, "still running after {budget} warp instructions")?;
+                write_lines(formatter, lines)
             }
             FaultKind::Trap => formatter.write_str("trap"),
             FaultKind::Assertion { message } => formatter.write_str(message),
@@ -318,6 +324,20 @@ impl fmt::Display for FaultKind {
             FaultKind::Internal { what } => write!(formatter, "emulator defect: {what}"),
         }
     }
+}
+
+/// `: 2 warps at line 40, 1 at line 52`
+fn write_lines(formatter: &mut fmt::Formatter<'_>, lines: &[(u32, u32)]) -> fmt::Result {
+    for (index, (line, warps)) in lines.iter().take(4).enumerate() {
+        let lead = if index == 0 { ": " } else { ", " };
+        let noun = match (index, warps) {
+            (0, 1) => " warp",
+            (0, _) => " warps",
+            _ => "",
+        };
+        write!(formatter, "{lead}{warps}{noun} at line {line}")?;
+    }
+    Ok(())
 }
 
 fn write_deadlock(formatter: &mut fmt::Formatter<'_>, waiting: &[Waiter]) -> fmt::Result {

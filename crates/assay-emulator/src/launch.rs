@@ -7,6 +7,8 @@ mod waiters;
 
 use waiters::Stalls;
 
+use std::sync::Arc;
+
 use crate::execute::address;
 use crate::execute::block::Block;
 use crate::execute::engine::{Engine, Launch, Outcome};
@@ -22,6 +24,7 @@ use crate::memory::AllocationError;
 use crate::observer::Observer;
 use crate::program::{Constant, Function, Program};
 use crate::schedule::{Chooser, Schedule};
+use crate::watch::{Seen, Watch};
 
 /// The most local memory that a thread may have, in bytes.
 const LARGEST_LOCAL: u32 = 512 << 10;
@@ -224,6 +227,7 @@ pub(crate) fn run<O: Observer>(
     if function.independent && config.schedule == Schedule::InOrder && config.cluster == [1; 3] {
         grid.workers = spread::workers(machine.config.workers);
     }
+    grid.watch.clone_from(&machine.watch);
     let result = grid.run();
     let engine = grid.engine;
     let statistics = LaunchStatistics {
@@ -237,7 +241,10 @@ pub(crate) fn run<O: Observer>(
     let _ = machine.memory.free(workspace);
     match result {
         Ok(()) => Ok((statistics, observer)),
-        Err(fault) => Err(Fault { symbol: symbol.to_owned(), ..*fault }),
+        Err(fault) => {
+            let (symbol, output) = (symbol.to_owned(), statistics.output);
+            Err(Fault { symbol, output, ..*fault })
+        }
     }
 }
 
@@ -288,6 +295,8 @@ struct Grid<'m, O> {
     stalls: Stalls,
     /// Threads that may run blocks at once; 1 where the order of the blocks could be seen.
     workers: usize,
+    /// Shown how far the launch is.
+    watch: Option<Arc<Watch>>,
 }
 
 impl<'m, O: Observer> Grid<'m, O> {
@@ -302,6 +311,7 @@ impl<'m, O: Observer> Grid<'m, O> {
             turns: 0,
             stalls: Stalls::default(),
             workers: 1,
+            watch: None,
         }
     }
 
@@ -329,6 +339,7 @@ impl<'m, O: Observer> Grid<'m, O> {
             let block = self.run_block(block)?;
             self.return_peers(peers);
             self.turns += 1;
+            self.show(block.is_finished());
             if block.is_finished() {
                 spare.push(block);
                 if self.workers > 1 && self.resident.is_empty() {
@@ -340,6 +351,18 @@ impl<'m, O: Observer> Grid<'m, O> {
             } else {
                 self.resident.push(block);
             }
+        }
+    }
+
+    /// Shows how far the launch is, a block having had its turn.
+    fn show(&self, finished: bool) {
+        if let Some(watch) = &self.watch {
+            let waiting = self.resident.len() as u64 + u64::from(!finished);
+            watch.show(Seen {
+                blocks: self.total(),
+                finished: self.started.saturating_sub(waiting),
+                instructions: self.engine.executed,
+            });
         }
     }
 

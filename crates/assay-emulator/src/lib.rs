@@ -58,6 +58,7 @@ mod overlay;
 mod program;
 mod schedule;
 mod tensor_map;
+mod watch;
 
 pub use arithmetic::tensor::TensorModel;
 pub use fault::{Fault, FaultKind, Nearest, Space, Waiter};
@@ -72,3 +73,4 @@ pub use schedule::Schedule;
 pub use tensor_map::{
     MAX_TENSOR_RANK, PixelBox, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorSwizzle,
 };
+pub use watch::{Seen, Watch};

@@ -1,6 +1,7 @@
 //! The machine: memory, and launches of kernels on it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::arithmetic::tensor::TensorModel;
 use crate::execute::frame::{LANES, Row};
@@ -10,6 +11,7 @@ use crate::memory::{AllocationError, Memory};
 use crate::observer::{NoObserver, Observer};
 use crate::program::Program;
 use crate::schedule::Schedule;
+use crate::watch::Watch;
 
 /// What the emulated chip has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +61,33 @@ impl MachineConfig {
     /// Whose tensor cores the chip has.
     pub fn tensor_model(&self) -> TensorModel {
         self.tensor_model.unwrap_or_else(|| TensorModel::of(self.architecture))
+    }
+}
+
+impl MachineConfig {
+    /// A small chip of an architecture, with the memory and the limits of its multiprocessors
+    /// (CUDA programming guide, technical specifications per compute capability).
+    pub fn of(architecture: u32) -> MachineConfig {
+        // Kilobytes of shared memory of a multiprocessor, its threads and its blocks.
+        let (shared, threads, blocks) = match architecture {
+            0..75 => (96, 2048, 32),
+            75..80 => (64, 1024, 16),
+            86 => (100, 1536, 16),
+            89 | 120.. => (100, 1536, 24),
+            88 => (100, 1536, 16),
+            90..120 => (228, 2048, 32),
+            80..90 => (164, 2048, 32),
+        };
+        // From sm_80 on, each block takes one kilobyte for the system.
+        let reserved = if architecture < 80 { 0 } else { 1 };
+        MachineConfig {
+            architecture,
+            threads_per_multiprocessor: threads,
+            blocks_per_multiprocessor: blocks,
+            shared_per_multiprocessor: shared << 10,
+            shared_per_block: (shared - reserved) << 10,
+            ..MachineConfig::default()
+        }
     }
 }
 
@@ -149,13 +178,20 @@ pub struct Machine {
     loaded: HashMap<u64, Vec<u64>>,
     /// Programs compiled again with contraction, by id and seed.
     contracted: HashMap<(u64, u64), Program>,
+    /// Shown how far each launch is.
+    pub(crate) watch: Option<Arc<Watch>>,
 }
 
 impl Machine {
     /// A machine with empty memory.
     pub fn new(config: MachineConfig) -> Machine {
         let memory = Memory::new(config.memory_bytes);
-        Machine { config, memory, loaded: HashMap::new(), contracted: HashMap::new() }
+        Machine { config, memory, loaded: HashMap::new(), contracted: HashMap::new(), watch: None }
+    }
+
+    /// Shows how far each launch is from now on, to whoever holds the other end.
+    pub fn watch(&mut self, watch: Arc<Watch>) {
+        self.watch = Some(watch);
     }
 
     /// What the machine was made with.

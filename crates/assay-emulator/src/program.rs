@@ -339,6 +339,18 @@ impl Program {
         Some((&place.opcode.text, place.position.line))
     }
 
+    /// The largest variable in shared memory that a kernel can name: its name and PTX line.
+    pub fn largest_shared(&self, symbol: &str) -> Option<(&str, u32)> {
+        let module = &self.inner.module;
+        let sees = |function: &&assay_ptx::module::Function| {
+            !function.is_kernel() || function.name == symbol
+        };
+        let own = module.functions.iter().filter(sees).flat_map(|function| &function.locals);
+        let shared = module.globals.iter().chain(own).filter(|v| v.space.is_shared());
+        let largest = shared.max_by_key(|variable| variable.size_bytes())?;
+        Some((&largest.name, largest.position.line))
+    }
+
     pub(crate) fn function(&self, symbol: &str) -> Option<&Function> {
         let index = *self.inner.code.by_name.get(symbol)?;
         Some(&self.inner.code.functions[index]).filter(|function| function.kernel)

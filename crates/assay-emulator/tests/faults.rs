@@ -264,8 +264,11 @@ fn an_endless_loop_runs_into_its_budget() {
     let source = pointer_kernel("", "FOREVER:\n    add.s32 %r2, %r2, 1;\n    bra FOREVER;");
     let config = LaunchConfig { instruction_budget: 50_000, ..LaunchConfig::default() };
     let fault = Bench::new(4).launch(&source, &config).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Runaway { budget: 50_000 });
-    assert!(fault.line.is_some());
+    assert!(matches!(fault.kind, FaultKind::Runaway { budget: 50_000, .. }), "{fault}");
+    let lines = ["add.s32 %r2, %r2, 1;", "bra FOREVER;"].map(|text| line_of(&source, text));
+    let FaultKind::Runaway { lines: found, .. } = &fault.kind else { panic!("{fault}") };
+    assert!(matches!(found[..], [(line, 1)] if lines.contains(&line)), "{fault}");
+    assert!(fault.to_string().contains("50000 warp instructions: 1 warp at line"), "{fault}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_wait_for_a_block_that_cannot_be_resident_runs_away() {
         ..LaunchConfig::default()
     };
     let fault = machine.launch(&compile(&chain()), "test", &launch).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Runaway { budget: 100_000 });
+    assert!(matches!(fault.kind, FaultKind::Runaway { budget: 100_000, .. }), "{fault}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use assay_contract::run::{
     GATES, discriminate, faults_exit, list, replay, replay_given, run, select, selects_fault,
     shard, summarize,
 };
-use assay_contract::{CheckOptions, Kernel, KernelOutcome, ManifestError, RunOutcome, Silent};
+use assay_contract::{CheckOptions, Kernel, KernelOutcome, ManifestError, RunOutcome};
 use assay_device::{DeviceError, DeviceFacts};
 use assay_record::{DeviceRecord, ExitCode, FaultResult, Outcome, Report, SCHEMA, Shard, Smallest};
 
@@ -93,7 +93,7 @@ fn check_kernels(
     let faults = match (&arguments.repro, isolate) {
         (Some(_), _) => Vec::new(),
         (None, true) => faults::run_isolated(&faults, &options, arguments)?,
-        (None, false) => faults::run_here(&faults, kernels, &options, &arguments.device),
+        (None, false) => faults::run_here(&faults, kernels, &options, arguments),
     };
     let shard = shard(kernels, asked_for, &options).map(|shard| given(shard, arguments));
     let mut report = report((outcome, faults, shard), broken, (arguments, started, &facts));
@@ -156,6 +156,25 @@ pub(crate) fn device(
         }
         _ => assay_device::open(name),
     }
+}
+
+/// Has a device stop every launch after so many instructions, where that was asked for.
+pub(crate) fn limited(device: &mut dyn assay_device::Device, budget: Option<u64>) {
+    if let Some(budget) = budget {
+        device.limit_instructions(budget);
+    }
+}
+
+/// Opens a worker's device, and lets the progress see how far its launches are.
+pub(crate) fn watched(
+    arguments: &CheckArguments,
+    architecture: Option<&str>,
+    progress: &Progress,
+) -> Result<Box<dyn assay_device::Device>, DeviceError> {
+    let mut device = device(&arguments.device, architecture)?;
+    limited(device.as_mut(), arguments.budget);
+    progress.watch(device.as_mut());
+    Ok(device)
 }
 
 /// The architecture that the kernel of a name was compiled for, if for one.
@@ -223,10 +242,14 @@ fn run_here(
 ) -> Result<(RunOutcome, Option<Smallest>), Failure> {
     if let Some(case) = &arguments.repro {
         let mut device = open_for(&arguments.device, architecture_of(&case.kernel, kernels))?;
+        limited(device.as_mut(), arguments.budget);
+        let progress = Progress::new(1);
+        progress.watch(device.as_mut());
         let outcome = match &arguments.inputs {
-            None => replay(case, kernels, device.as_mut(), &Silent),
+            None => replay(case, kernels, device.as_mut(), &progress),
             Some(file) => replay_given(case, &repro::load(file)?.inputs, kernels, device.as_mut()),
         };
+        progress.finish();
         let outcome =
             outcome.map_err(|error| Failure::request("cannot run the case").caused_by(&error))?;
         let (summary, exit) = summarize(std::slice::from_ref(&outcome));
@@ -240,7 +263,7 @@ fn run_here(
         return Ok((outcome, smallest));
     }
     let progress = Progress::new(select(kernels, options).unit_count() as u64);
-    let devices = |architecture: Option<&str>| device(&arguments.device, architecture);
+    let devices = |architecture: Option<&str>| watched(arguments, architecture, &progress);
     let outcome = run(kernels, &devices, options, &progress);
     progress.finish();
     Ok((outcome, None))

@@ -7,7 +7,7 @@ use assay_contract::run::{compare_fault, judge_fault, replay, replay_given, run_
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, Progress};
 use assay_record::{CaseName, ExitCode, KernelResult};
 
-use crate::check::{open, open_for};
+use crate::check::{limited, open, open_for};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::faults;
@@ -54,6 +54,7 @@ fn judge(request: &Request) -> Result<KernelOutcome, Failure> {
         return Err(Failure::request(message));
     };
     let mut device = open_for(&request.device, kernel.spec().architecture())?;
+    limited(device.as_mut(), request.budget);
     let progress = Telling;
     if let Some(case) = &request.repro {
         if let Some(folder) = &request.shrink {
@@ -89,6 +90,7 @@ fn judge_one_fault(
     kernels: &[&dyn Kernel],
 ) -> Result<KernelOutcome, Failure> {
     let mut device = open(&request.device)?;
+    limited(device.as_mut(), request.budget);
     let gates = vec![request.gate];
     let options = CheckOptions { gates, seed: request.seed, only: None, threads: 1, part: None };
     let surroundings = (kernels, &options);

@@ -91,6 +91,10 @@ pub(crate) struct CheckArguments {
     /// Judge every kernel at every gate in a process of its own, as is always done on a GPU
     #[arg(long)]
     pub(crate) isolate: bool,
+    /// Stop each launch on the emulator after this many instructions of warps; else each kernel's
+    /// own `budget`, or what its sizes suggest
+    #[arg(long, value_name = "N")]
+    pub(crate) budget: Option<u64>,
     /// Stop such a process when one case takes longer than this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub(crate) timeout: u64,

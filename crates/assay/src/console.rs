@@ -49,6 +49,11 @@ impl Console {
         if self.color_out { Console::out_plain(&painted(text)) } else { Console::out_plain(text) }
     }
 
+    /// Writes a line about what goes on, never painted, to stderr.
+    pub(crate) fn aside(line: &str) {
+        let _ = io::stderr().lock().write_all(line.as_bytes());
+    }
+
     /// Writes data for a program, never painted.
     pub(crate) fn out_plain(text: &str) {
         let mut stdout = io::stdout().lock();

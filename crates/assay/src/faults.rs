@@ -81,11 +81,11 @@ pub(crate) fn run_here(
     faults: &[&BuiltFault],
     kernels: &[&dyn Kernel],
     options: &CheckOptions,
-    device: &str,
+    arguments: &CheckArguments,
 ) -> Vec<FaultResult> {
     let steps = faults.iter().map(|fault| fault_gates(&fault.fault, options).len() as u64).sum();
     let progress = Progress::new(steps);
-    let devices = |architecture: Option<&str>| check::device(device, architecture);
+    let devices = |architecture: Option<&str>| check::watched(arguments, architecture, &progress);
     let results = run_faults(faults, kernels, &devices, options, &progress);
     progress.finish();
     results

@@ -81,6 +81,7 @@ pub(crate) fn request(
         faults: arguments.faults.clone(),
         compare: false,
         inputs: arguments.inputs.clone(),
+        budget: arguments.budget,
         shrink: None,
     }
 }
@@ -361,6 +362,7 @@ mod tests {
             faults: None,
             compare: false,
             inputs: None,
+            budget: None,
             shrink: None,
         }
     }

@@ -37,6 +37,9 @@ pub(crate) struct Request {
     pub(crate) compare: bool,
     /// The file that holds this case's inputs.
     pub(crate) inputs: Option<PathBuf>,
+    /// Instructions of warps after which a launch is stopped, in place of its own budget.
+    #[serde(default)]
+    pub(crate) budget: Option<u64>,
     /// Where to write the smallest inputs on which the case fails, instead of judging it.
     pub(crate) shrink: Option<PathBuf>,
 }

@@ -140,8 +140,9 @@ impl Unit<'_> {
         let on_case = |case: &CaseName| progress.case(case);
         let context = GateContext::new(seed, &on_case).only(self.filter).effort(self.effort);
         let context = context.drawn_as(drawn_as.as_deref());
-        let mut recorder = Recorder { subject, trouble: None, lost: None };
-        let result = check(self.gate, &mut recorder, &context);
+        let mut recorder = Recorder { subject, trouble: None, lost: None, printed: None };
+        let mut result = check(self.gate, &mut recorder, &context);
+        result.notes.extend(recorder.printed.take().map(|text| printed_note(&text)));
         progress.finished(name, &result);
         (recorder.trouble.map_or(Ok(result), Err), recorder.lost.is_some())
     }
@@ -214,17 +215,42 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or_else(|| "no message".to_owned())
 }
 
+/// What a kernel printed in the first run in which it printed anything, as a note.
+fn printed_note(text: &str) -> String {
+    const LINES: usize = 5;
+    const CHARACTERS: usize = 400;
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = lines.iter().take(LINES).copied().collect::<Vec<_>>().join(" | ");
+    let more = match lines.len().saturating_sub(LINES) {
+        0 => String::new(),
+        1 => " and 1 more line".to_owned(),
+        more => format!(" and {more} more lines"),
+    };
+    let shown: String = shown.chars().take(CHARACTERS).collect();
+    format!("it printed in its first run that does: {shown}{more}")
+}
+
 /// Passes everything on, and remembers errors that are no verdict on the kernel. Once the device
 /// is lost, every run answers with what it was lost to.
 struct Recorder<'a> {
     subject: DeviceSubject<'a>,
     trouble: Option<RunError>,
     lost: Option<RunError>,
+    /// What the kernel printed first.
+    printed: Option<String>,
 }
 
 impl Recorder<'_> {
     fn noted(&mut self, result: Result<RunResult, RunError>) -> Result<RunResult, RunError> {
-        let Err(error) = &result else { return result };
+        let error = match &result {
+            Ok(ran) => {
+                if self.printed.is_none() && !ran.printed.is_empty() {
+                    self.printed = Some(ran.printed.clone());
+                }
+                return result;
+            }
+            Err(error) => error,
+        };
         let lost = match error {
             RunError::Fault { lost_device, .. } => *lost_device,
             RunError::Unsupported { .. } => false,

@@ -287,8 +287,9 @@ impl<O: Observer> Engine<'_, O> {
                 BuiltIn::Vprintf => {
                     let format = self.text(values.first().copied().unwrap_or(0), lane)?;
                     let buffer = values.get(1).copied().unwrap_or(0);
-                    let text = self.formatted(&format, buffer, lane)?;
-                    self.output.push_str(&text);
+                    let (text, count) = self.formatted(&format, buffer, lane)?;
+                    super::print::append(&mut self.output, &text);
+                    results[lane] = count;
                 }
                 BuiltIn::Malloc => results[lane] = self.device_malloc(&values),
                 BuiltIn::Free => self.device_free(&values, lane)?,
@@ -379,9 +380,10 @@ impl<O: Observer> Engine<'_, O> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What `printf` prints: arguments lie in the buffer, aligned to their size, 4 or 8 bytes each.
-    fn formatted(&mut self, format: &str, buffer: u64, lane: usize) -> Step<String> {
-        let mut text = String::new();
+    /// What `printf` prints, and of how many arguments: they lie in the buffer, aligned to their
+    /// size, 4 or 8 bytes each. A `*` takes an argument of its own.
+    fn formatted(&mut self, format: &str, buffer: u64, lane: usize) -> Step<(String, u64)> {
+        let (mut text, mut count) = (String::new(), 0);
         let mut offset = 0;
         for piece in super::print::pieces(format) {
             let (specifier, kind) = match piece {
@@ -391,18 +393,35 @@ impl<O: Observer> Engine<'_, O> {
                 }
                 super::print::Piece::Argument(specifier, kind) => (specifier, kind),
             };
-            let size = kind.bytes();
-            offset = u64::next_multiple_of(offset, size);
-            let at = buffer.wrapping_add(offset);
-            let bytes = self.lane_bytes(SpaceKind::Generic, lane, at, size, 1 << lane)?;
-            let value = super::access::read_value(bytes, size as usize);
-            offset += size;
+            let mut specifier = specifier;
+            while specifier.contains('*') {
+                let star = self.print_argument(buffer, &mut offset, 4, lane)? as i32;
+                specifier = specifier.replacen('*', &star.to_string(), 1);
+            }
+            let value = self.print_argument(buffer, &mut offset, kind.bytes(), lane)?;
+            count += 1;
             let string = match kind {
                 super::print::ArgumentKind::String => Some(self.text(value, lane)?),
                 _ => None,
             };
             text.push_str(&super::print::render(&specifier, kind, value, string.as_deref()));
         }
-        Ok(text)
+        Ok((text, count))
+    }
+
+    /// The next argument in a buffer of `vprintf`.
+    fn print_argument(
+        &mut self,
+        buffer: u64,
+        offset: &mut u64,
+        size: u64,
+        lane: usize,
+    ) -> Step<u64> {
+        *offset = offset.next_multiple_of(size);
+        let at = buffer.wrapping_add(*offset);
+        let bytes = self.lane_bytes(SpaceKind::Generic, lane, at, size, 1 << lane)?;
+        let value = super::access::read_value(bytes, size as usize);
+        *offset += size;
+        Ok(value)
     }
 }

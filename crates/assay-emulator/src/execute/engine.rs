@@ -214,7 +214,8 @@ impl<'m, O: Observer> Engine<'m, O> {
                 Err(trouble) => return Err(self.fault(*trouble)),
             }
             if self.executed > self.launch.budget {
-                let kind = FaultKind::Runaway { budget: self.launch.budget };
+                let lines = self.places();
+                let kind = FaultKind::Runaway { budget: self.launch.budget, lines };
                 return Err(
                     self.fault(Trouble { kind, lane: self.group.mask.trailing_zeros() & 31 })
                 );
@@ -417,6 +418,22 @@ impl<'m, O: Observer> Engine<'m, O> {
         }
     }
 
+    /// The PTX lines that the warps of the block are at, those with most warps first.
+    fn places(&self) -> Vec<(u32, u32)> {
+        let mut counts = std::collections::BTreeMap::new();
+        for warp in &self.block.warps {
+            let mut lines: Vec<u32> = warp.groups.iter().map(|group| self.line(group.pc)).collect();
+            lines.sort_unstable();
+            lines.dedup();
+            for line in lines {
+                *counts.entry(line).or_insert(0) += 1;
+            }
+        }
+        let mut lines: Vec<(u32, u32)> = counts.into_iter().collect();
+        lines.sort_by_key(|&(line, warps)| (std::cmp::Reverse(warps), line));
+        lines
+    }
+
     /// The PTX line of an op.
     pub(crate) fn line(&self, pc: u32) -> u32 {
         let code = self.code();
@@ -442,6 +459,7 @@ impl<'m, O: Observer> Engine<'m, O> {
             opcode: Some(place.opcode.text.clone()),
             block: self.block.index,
             thread: [thread % x, thread / x % y, thread / (x * y)],
+            output: String::new(),
         })
     }
 }

@@ -31,6 +31,19 @@ impl ArgumentKind {
     }
 }
 
+/// The most that a launch may print, in bytes: what the CUDA runtime's buffer holds by default.
+const MOST: usize = 1 << 20;
+
+/// Appends what a kernel printed; beyond a megabyte it is cut, and the last line says so.
+pub(crate) fn append(output: &mut String, text: &str) {
+    const CUT: &str = "\n[the rest of what the kernel printed is left out]\n";
+    if output.len() + text.len() <= MOST {
+        output.push_str(text);
+    } else if !output.ends_with(CUT) {
+        output.push_str(CUT);
+    }
+}
+
 /// Splits a format string.
 pub(crate) fn pieces(format: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
@@ -127,13 +140,25 @@ fn float(letter: char, precision: usize, value: f64) -> String {
     }
     match letter {
         'e' | 'E' => exponential(precision, value),
-        'g' | 'G' => {
-            // Shortest that reads back; printf's rounding to significant digits is close enough
-            // for a message.
-            format!("{value}")
-        }
+        'g' | 'G' => general(precision.max(1), value),
         _ => format!("{value:.precision$}"),
     }
+}
+
+/// `%g`: significant digits, without zeros behind; an exponent for what is large or small.
+fn general(digits: usize, value: f64) -> String {
+    let scientific = exponential(digits - 1, value);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let power: i32 = exponent.parse().unwrap_or(0);
+    let bare = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if power < -4 || power >= digits as i32 {
+        return format!("{}e{exponent}", bare(mantissa));
+    }
+    let places = (digits as i32 - 1 - power).max(0) as usize;
+    bare(&format!("{value:.places$}"))
 }
 
 fn exponential(precision: usize, value: f64) -> String {
@@ -169,5 +194,17 @@ mod tests {
         assert_eq!(render("%08x", ArgumentKind::Unsigned32, 0xbeef, None), "0000beef");
         assert_eq!(render("%-4d|", ArgumentKind::Signed32, 7, None), "7   ");
         assert_eq!(render("%d", ArgumentKind::Signed32, 0xffff_ffff, None), "-1");
+        let general = |x: f64| render("%g", ArgumentKind::Float, bits(x), None);
+        assert_eq!([general(0.1), general(1e6), general(123456.0)], ["0.1", "1e+06", "123456"]);
+        assert_eq!([general(1e-5), general(0.0), general(2.5)], ["1e-05", "0", "2.5"]);
+    }
+
+    #[test]
+    fn output_without_end_is_cut_at_a_megabyte() {
+        let mut output = String::new();
+        for _ in 0..3000 {
+            append(&mut output, &"x".repeat(1000));
+        }
+        assert!(output.len() < MOST + 100 && output.ends_with("left out]\n"));
     }
 }

@@ -18,6 +18,10 @@ use crate::program::{CompileError, ModuleVariable, ParameterLayout};
 /// The largest variable that a module may declare.
 const LARGEST_VARIABLE: u64 = 1 << 40;
 
+/// The most that the frames of a module's functions take of local memory: far beyond what any
+/// launch gets, and small enough for sums of 32 bits.
+const LARGEST_FRAMES: u64 = 1 << 30;
+
 /// Where a variable lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
@@ -68,7 +72,7 @@ pub(crate) struct SharedLayout {
 impl SharedLayout {
     fn place(&mut self, variable: &Variable) -> Home {
         let (alignment, size) = (variable.alignment_bytes(), variable.size_bytes());
-        let start = self.behind(alignment);
+        let start = self.behind(alignment).min(u64::from(u32::MAX / 2));
         self.bytes = aligned(self.bytes, alignment).saturating_add(size).min(LARGEST_VARIABLE);
         let end = start.saturating_add(size).min(u64::from(u32::MAX / 2));
         self.ranges.push((start as u32, end as u32));
@@ -141,7 +145,7 @@ pub(crate) fn parameters(variables: &[Variable]) -> (Vec<ParameterLayout>, u32) 
     for variable in variables {
         let alignment = variable.alignment_bytes();
         let offset = aligned(end, alignment);
-        end = offset + variable.size_bytes();
+        end = offset.saturating_add(variable.size_bytes()).min(u64::from(u32::MAX));
         layouts.push(ParameterLayout {
             offset: offset as u32,
             size: variable.size_bytes() as u32,
@@ -215,8 +219,8 @@ impl Layout {
         let mut local = 0;
         let mut frame = |variable: &Variable| {
             let offset = aligned(local, variable.alignment_bytes().max(8));
-            local = offset.saturating_add(variable.size_bytes()).min(LARGEST_VARIABLE);
-            offset as u32
+            local = offset.saturating_add(variable.size_bytes()).min(LARGEST_FRAMES);
+            offset.min(LARGEST_FRAMES) as u32
         };
         if function.kind != FunctionKind::Kernel {
             self.parameters[index] = function.params.iter().map(&mut frame).collect();
@@ -249,7 +253,7 @@ impl Layout {
         for (index, function) in module.functions.iter().enumerate() {
             if !function.is_kernel() {
                 self.local_base[index] = end;
-                end = end.saturating_add(self.local_bytes[index]);
+                end = end.saturating_add(self.local_bytes[index]).min(LARGEST_FRAMES as u32);
             }
         }
         self.level_local = end;
