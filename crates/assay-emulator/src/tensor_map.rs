@@ -336,7 +336,8 @@ impl TensorMap {
         u64::from(elements) * u64::from(self.element.bytes())
     }
 
-    /// Bytes from one row of the box to the next in shared memory: a swizzle keeps short rows apart.
+    /// Bytes from one row of the box to the next in shared memory: a swizzle keeps short rows
+    /// apart.
     pub(crate) fn pitch(&self) -> u64 {
         self.row_bytes().max(self.swizzle.span().into())
     }

@@ -274,7 +274,8 @@ fn a_bulk_copy_reduces_into_global_memory() {
     assert_eq!(u64::from(sums[2]) | u64::from(sums[3]) << 32, wide(3 << 32 | 2, 9 << 32 | 6));
 }
 
-/// Two blocks of a cluster; block 0 copies into both by `copy`, and each shows the tile's first half.
+/// Two blocks of a cluster; block 0 copies into both by `copy`, and each shows the first half of
+/// its tile.
 fn cluster(copy: &str, schedule: Schedule) -> Result<Vec<u32>, Fault> {
     let source = pointer_kernel(
         TILE,
@@ -399,4 +400,13 @@ fn prefetches_and_hints_change_nothing() {
                 [%r2], [%rd1], 256, [%r3], %rd5;";
     let words = run(&load(256, copy, WAIT), Schedule::InOrder).unwrap();
     assert_eq!(words[64..], (0..64).collect::<Vec<u32>>());
+}
+
+#[test]
+fn multimem_takes_several_gpus_and_is_refused_by_name() {
+    let source = pointer_kernel("", "    multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;");
+    let fault = run(&source, Schedule::InOrder).unwrap_err();
+    assert!(fault.is_unsupported(), "{fault}");
+    assert!(fault.to_string().contains("multimem.red"), "{fault}");
+    assert_eq!(fault.line, Some(line_of(&source, "multimem.red")));
 }

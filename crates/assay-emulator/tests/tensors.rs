@@ -385,9 +385,7 @@ fn copies_and_maps_that_do_not_fit_each_other_are_misuse() {
     };
     let flat = load("1d", "%rd3", "{0}], [%r3]", 128);
     let kind = run(&flat, &map);
-    assert!(
-        matches!(&kind, FaultKind::CopyMisuse { what } if what.contains("1 dimensions from a map of 2"))
-    );
+    assert!(kind.to_string().contains("1 dimensions from a map of 2"), "{kind}");
     let good = load("2d", "%rd3", "{0, 0}], [%r3]", 128);
     let odd = TensorMap { strides: [40, 0, 0, 0], ..map };
     assert!(

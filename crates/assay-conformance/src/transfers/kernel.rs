@@ -1,9 +1,9 @@
 //! The kernel around a transfer.
 //!
 //! A block fills its tile, one thread copies and waits, and the block shows the tile. Names that a
-//! body may use: `%tile` and `%gate`, the tile and an mbarrier in shared memory; `%map`, the map's
-//! address; `%c0` to `%c4`, the block's coordinates; `%tensor`, the tensor's address; `%source`, the
-//! address of what the tile was filled from.
+//! body may use: `%tile` and `%gate`, the tile and an mbarrier in shared memory; `%map`, the
+//! map's address; `%c0` to `%c4`, the block's coordinates; `%tensor`, the tensor's address;
+//! `%source`, the address of what the tile was filled from.
 
 use assay_device::TensorMap;
 
@@ -15,7 +15,6 @@ pub(super) const THREADS: u32 = 128;
 
 /// The whole module.
 pub(super) fn text(transfer: &Transfer) -> String {
-    let stride = 4 * THREADS;
     let coordinates: String = (0..5)
         .map(|axis| {
             let (start, step) = (transfer.start[axis], transfer.step[axis]);
@@ -32,6 +31,25 @@ pub(super) fn text(transfer: &Transfer) -> String {
         1 => "bar.sync 0;",
         _ => "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;",
     };
+    format!(
+        "{}setp.eq.u32 %first, %lane, 0;
+@%first mbarrier.init.shared::cta.b64 [gate], 1;
+@%first fence.mbarrier_init.release.cluster;
+fence.proxy.async.shared::cta;
+{meet}
+{map}@!%first bra READY;
+{body}
+READY:
+{meet}
+{}",
+        fill(&coordinates),
+        show(),
+    )
+}
+
+/// The head, and the tile's filling. Coordinates are what computes them.
+fn fill(coordinates: &str) -> String {
+    let stride = 4 * THREADS;
     format!(
         "{HEAD}.visible .entry {NAME}(.param .u64 tensor, .param .u64 source, .param .u64 out,
 .param .u64 scratch, .param .align 64 .b8 map[128])
@@ -64,16 +82,15 @@ st.shared.b32 [%place], %word;
 add.u32 %at, %at, {stride};
 setp.lt.u32 %more, %at, {TILE};
 @%more bra FILL;
-setp.eq.u32 %first, %lane, 0;
-@%first mbarrier.init.shared::cta.b64 [gate], 1;
-@%first fence.mbarrier_init.release.cluster;
-fence.proxy.async.shared::cta;
-{meet}
-{map}@!%first bra READY;
-{body}
-READY:
-{meet}
-shl.b32 %at, %lane, 2;
+"
+    )
+}
+
+/// The tile, shown.
+fn show() -> String {
+    let stride = 4 * THREADS;
+    format!(
+        "shl.b32 %at, %lane, 2;
 SHOW:
 add.u32 %place, %tile, %at;
 ld.shared.b32 %word, [%place];

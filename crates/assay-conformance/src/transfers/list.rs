@@ -284,7 +284,8 @@ fn stores() -> Vec<Transfer> {
     let out = |name: &str, map: TensorMap, mode: &str| {
         let (rank, to) = (map.rank, coordinates(map.rank));
         let copy = format!(
-            "cp.async.bulk.tensor.{rank}d.global.shared::cta.{mode}.bulk_group [%map, {to}], [%tile];"
+            "cp.async.bulk.tensor.{rank}d.global.shared::cta.{mode}.bulk_group \
+             [%map, {to}], [%tile];"
         );
         Transfer {
             name: format!("store {rank}d {name}"),

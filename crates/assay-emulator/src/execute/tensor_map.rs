@@ -110,7 +110,7 @@ fn corner_problem(map: &TensorMap, corner: &Corner) -> Option<String> {
     let (first, size) = (i64::from(corner.coordinates[0]), i64::from(map.element.bytes()));
     if first * size % 16 != 0 {
         return Some(format!(
-            "a box that starts at element {first} of {size} bytes; rows start at multiples of 16 bytes"
+            "a box that starts at element {first} of {size} bytes; rows start at multiples of 16"
         ));
     }
     let pixels = map.pixels?;
@@ -145,8 +145,8 @@ fn reduction(tensor: BulkTensor, map: &TensorMap, lane: usize) -> Step<Option<Re
     Ok(Some(Reduction { operation, ty }))
 }
 
-/// What a load does to elements: `.tf32` rounds to 10 bits of fraction, to nearest even, and has one
-/// NaN. `.ftz` flushes nothing. Settled on an H200.
+/// What a load does to elements: `.tf32` rounds to 10 bits of fraction, to nearest even, and has
+/// one NaN. `.ftz` flushes nothing. Settled on an H200.
 pub(super) fn convert(element: TensorElement, bytes: &mut [u8]) {
     if !matches!(element, TensorElement::Tf32 | TensorElement::Tf32Ftz) {
         return;

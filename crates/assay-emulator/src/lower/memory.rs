@@ -274,10 +274,9 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
     };
     let count = match effect {
         Effect::Multiply(_) => 5,
-        Effect::BulkTensor(_) => 2,
         Effect::MultiplyTiles(_) => 4,
         Effect::WarpgroupMultiply(multiply) => multiply.lists(),
-        Effect::Atomic(_) => 2,
+        Effect::Atomic(_) | Effect::BulkTensor(_) => 2,
         _ => 1,
     };
     let first = operands.c as usize;
