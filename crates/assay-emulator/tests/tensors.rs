@@ -211,6 +211,9 @@ fn boxes_start_at_multiples_of_16_bytes_and_pixels_inside_their_box() {
     };
     let text = said(&load("2d", "%rd3", "{4, 0}], [%r3]", 128), &map);
     assert!(text.contains("starts at element 4 of 2 bytes"), "{text}");
+    let form = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group";
+    let text = said(&store(form, "{0, -1}"), &map);
+    assert!(text.contains("negative coordinate -1"), "{text}");
     let mut map = TensorMap::dense(TensorElement::U8, 0, &[16, 4, 3, 1], &[1; 4]);
     let pixels = PixelBox { channels: 16, pixels: 4, ..PixelBox::default() };
     map.pixels = Some(pixels);
@@ -285,8 +288,8 @@ fn a_box_is_stored_without_what_lies_outside() {
     for schedule in SCHEDULES {
         let mut bench = Bench::new(4 * 32, 1000);
         let map = TensorMap::dense(TensorElement::U8, 0, &[32, 4], &[32, 4]);
-        bench.run(&store(form, "{16, -1}"), &map, schedule).unwrap();
-        let want: Vec<u8> = (0..128).map(|at| u8::from(at % 32 >= 16 && at < 96)).collect();
+        bench.run(&store(form, "{16, 2}"), &map, schedule).unwrap();
+        let want: Vec<u8> = (0..128).map(|at| u8::from(at % 32 >= 16 && at >= 64)).collect();
         assert_eq!(bench.tensor(), want, "{schedule:?}");
     }
 }

@@ -31,6 +31,8 @@ const MOST_PENDING: usize = 1024;
 pub(crate) struct Reduction {
     pub(crate) operation: AtomicOperation,
     pub(crate) ty: AtomicType,
+    /// Sums of f32 flush subnormals.
+    pub(crate) flushes: bool,
 }
 
 /// Which way a copy goes.
@@ -467,16 +469,21 @@ impl<O: Observer> Engine<'_, O> {
 }
 
 /// Combines `target` with `from`, element by element. Unlike `red.global`, sums of f32 keep
-/// subnormals: settled on an H200.
+/// subnormals, but for elements of type `.f32.ftz` in a map: settled on an H200.
 fn reduce(reduction: Reduction, target: &mut [u8], from: &[u8]) {
-    let Reduction { operation, ty } = reduction;
+    let Reduction { operation, ty, flushes } = reduction;
     let space = SpaceKind::Shared;
     let atomic = Atomic { space, operation, ty, returns: false, wide_address: true, count: 1 };
     let size = ty.bytes() as usize;
     for (to, from) in target.chunks_exact_mut(size).zip(from.chunks_exact(size)) {
         let (old, value) =
             (super::access::read_value(to, size), super::access::read_value(from, size));
-        let new = combined(atomic, old, value, 0, false);
+        let first_nan = [old, value].into_iter().find(|&bits| f64::from_bits(bits).is_nan());
+        let new = match first_nan {
+            // As it was: not even made quiet.
+            Some(nan) if ty == AtomicType::F64 => nan,
+            _ => combined(atomic, old, value, 0, flushes),
+        };
         to.copy_from_slice(&new.to_le_bytes()[..size]);
     }
 }

@@ -50,6 +50,12 @@ impl<O: Observer> Engine<'_, O> {
                 offsets: std::array::from_fn(|axis| values[5 + axis][lane] as u16),
                 four_rows: tensor.four_rows,
             };
+            let used = if tensor.four_rows { 5 } else { map.rank };
+            let negative = corner.coordinates[..used].iter().find(|&&at| at < 0);
+            if let Some(at) = negative.filter(|_| tensor.direction == Direction::Out) {
+                let what = format!("a box that is written from the negative coordinate {at}");
+                return Err(misuse(what, lane));
+            }
             if let Some(what) = corner_problem(&map, &corner) {
                 return Err(misuse(what, lane));
             }
@@ -105,7 +111,8 @@ impl<O: Observer> Engine<'_, O> {
     }
 }
 
-/// What is wrong with where a box starts. An H200 calls either an illegal instruction.
+/// What is wrong with where a box starts. An H200 calls each of these, and a box written from a
+/// negative coordinate, an illegal instruction.
 fn corner_problem(map: &TensorMap, corner: &Corner) -> Option<String> {
     let (first, size) = (i64::from(corner.coordinates[0]), i64::from(map.element.bytes()));
     if first * size % 16 != 0 {
@@ -142,7 +149,11 @@ fn reduction(tensor: BulkTensor, map: &TensorMap, lane: usize) -> Step<Option<Re
         TensorElement::F64 => AtomicType::F64,
         other => return Err(misuse(format!("a reduction of elements of type {other:?}"), lane)),
     };
-    Ok(Some(Reduction { operation, ty }))
+    if operation == AtomicOperation::Add && ty == AtomicType::S64 {
+        return Err(misuse("a sum of elements of type .s64".to_owned(), lane));
+    }
+    let flushes = map.element == TensorElement::F32Ftz;
+    Ok(Some(Reduction { operation, ty, flushes }))
 }
 
 /// What a load does to elements: `.tf32` rounds to 10 bits of fraction, to nearest even, and has

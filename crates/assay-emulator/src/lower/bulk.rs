@@ -67,6 +67,7 @@ fn copy(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         Base::CpReduceAsyncBulk => Some(Reduction {
             operation: atomic_operation(i)?,
             ty: atomic_type(i.opcode.ty().ok_or(Unsupported)?)?,
+            flushes: false,
         }),
         _ => None,
     };
@@ -97,7 +98,9 @@ fn tensor(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let (pixels, four_rows) = match i.opcode.modifiers.of_group(Group::LoadMode) {
         None | Some(Modifier::Tile) => (false, false),
         Some(Modifier::TileGather4 | Modifier::TileScatter4) => (false, true),
-        Some(Modifier::Im2col | Modifier::Im2colNoOffs) => (true, false),
+        Some(Modifier::Im2col) => (true, false),
+        // An H200 refuses every store of pixels that was tried.
+        Some(Modifier::Im2colNoOffs) => return Err(Unsupported),
         Some(_) => return Err(Unsupported),
     };
     let rank = match i.opcode.modifiers.of_group(Group::Dimension) {
