@@ -1,6 +1,10 @@
 //! Measures a device against the emulator and writes the record.
 //!
 //!     cargo run -p assay-conformance --example conformance -- cuda:0 h200-conformance.jsonl
+//!     cargo run -p assay-conformance --example conformance -- \
+//!         tiles 102400 mma 0/1 cuda:0 h200-tiles.jsonl
+//!
+//! `tiles` runs so many tiles of each form whose name begins so, every n-th of them.
 //!
 //! A GPU's compiler may crash on a form, and take its process with it. So the work is done by a
 //! child that writes as it goes; where one dies, the next goes on in small modules, and the form
@@ -14,6 +18,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_conformance::{Class, TileEntry, TileRecord, measure_tiles, tile_forms};
 use assay_conformance::{Entry, Head, KERNELS, Program, Record, measure, programs};
 
 /// The seed of every record; the emulator's test uses the record's.
@@ -24,8 +29,51 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.as_slice() {
         [device, path] => parent(device, path),
         [device, path, kernels] => child(device, path, kernels.parse()?),
-        _ => Err("usage: conformance DEVICE FILE".into()),
+        [mode, count, only, share, device, path] if mode == "tiles" => {
+            tiles(count.parse()?, only, share, device, path)
+        }
+        _ => Err("usage: conformance [tiles COUNT PREFIX SHARE/SHARES] DEVICE FILE".into()),
     }
+}
+
+/// Measures the tiles of the forms of a prefix, and adds them to the file.
+fn tiles(
+    count: usize,
+    only: &str,
+    share: &str,
+    name: &str,
+    path: &str,
+) -> Result<(), Box<dyn Error>> {
+    let (share, shares) = share.split_once('/').ok_or("a share is 0/1")?;
+    let (share, shares): (usize, usize) = (share.parse()?, shares.parse()?);
+    let mut device = assay_device::open(name)?;
+    let mut emulator = assay_device::open("emulator:sm_90")?;
+    if !fs::exists(path)? {
+        let command = format!("conformance tiles {count} {only} 0/1 {name} {path}");
+        let head = Head::of(&*device, &now(), &command, SEED);
+        fs::write(path, serde_json::to_string(&head)? + "\n")?;
+    }
+    let known = TileRecord::read(&fs::read_to_string(path)?)?.entries;
+    let forms = tile_forms();
+    let wanted = forms.iter().filter(|form| form.program.name.starts_with(only));
+    for form in wanted.skip(share).step_by(shares.max(1)) {
+        let chunks = count.div_ceil(form.chunk_tiles() * Class::ALL.len());
+        for class in Class::ALL {
+            let same = |entry: &TileEntry| {
+                entry.form == form.program.name && (entry.class == class.name() || entry.rejected)
+            };
+            if known.iter().any(same) {
+                continue;
+            }
+            let entry = measure_tiles(&mut *device, &mut *emulator, form, class, chunks, SEED)?;
+            let line = serde_json::to_string(&entry)? + "\n";
+            OpenOptions::new().append(true).open(path)?.write_all(line.as_bytes())?;
+            if entry.rejected {
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Starts children until each program has its line, then puts the lines in the table's order.

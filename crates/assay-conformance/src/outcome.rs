@@ -35,7 +35,7 @@ pub fn digest(program: &Program, results: &[u64]) -> u64 {
 }
 
 /// A bijection of words that spreads every bit (the finaliser of `SplitMix64`, after a step).
-fn mixed(word: u64) -> u64 {
+pub(crate) fn mixed(word: u64) -> u64 {
     let mut x = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -94,7 +94,7 @@ fn name(form: &Form) -> String {
 }
 
 /// The program of a form.
-fn program(form: &Form) -> Result<Program, Skip> {
+pub(crate) fn program(form: &Form) -> Result<Program, Skip> {
     let mut writer = Writer::default();
     let check = write(form, &mut writer)?;
     if writer.outputs.is_empty() {

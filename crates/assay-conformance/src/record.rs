@@ -8,7 +8,7 @@ use crate::program::{Check, Program};
 use crate::run::{Ran, run, run_grouped};
 
 /// The version of the file.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// Where a record is from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -38,6 +38,28 @@ pub fn run(
     run_grouped(device, programs, KERNELS, seed, each)
 }
 
+/// Runs one program on operands that are given, case by case.
+///
+/// # Errors
+/// What the device answers, other than that it rejects or does not support the program.
+pub(crate) fn run_words(
+    device: &mut dyn Device,
+    program: &Program,
+    inputs: &[u64],
+) -> Result<Ran, DeviceError> {
+    let text = module(std::slice::from_ref(program));
+    let module = match device.load(&Image::ptx("conformance.ptx", text)) {
+        Ok(module) => module,
+        Err(DeviceError::ModuleRejected(rejection)) => {
+            return Ok(Ran::Rejected(first_line(&rejection.log, &rejection.reason)));
+        }
+        Err(error) => return Err(error),
+    };
+    let ran = launch(device, module, 0, program, inputs)?;
+    device.unload(module)?;
+    Ok(ran)
+}
+
 pub(crate) fn run_grouped(
     device: &mut dyn Device,
     programs: &[Program],
