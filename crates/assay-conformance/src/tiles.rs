@@ -118,7 +118,7 @@ pub fn tile_forms() -> Vec<TileForm> {
     let mut forms = Vec::new();
     each_form(Base::Mma, wanted, |form| {
         let Ok(plain) = program(&form) else { return };
-        let plain = Program { cases: CHUNK_THREADS, ..plain };
+        let plain = compilers_order(Program { cases: CHUNK_THREADS, ..plain });
         let contents = contents(&form);
         if let Some(other) = last_selector(&form.opcode) {
             let text = plain.text.replacen(", 0;\n", &format!(", {other};\n"), 1);
@@ -129,6 +129,18 @@ pub fn tile_forms() -> Vec<TileForm> {
         forms.push(TileForm { program: plain, contents, lanes: 32 });
     });
     forms
+}
+
+/// Compilers take `.sp` right behind `mma` alone.
+fn compilers_order(program: Program) -> Program {
+    let own = program.opcode.text.clone();
+    let Some(sparsity) = [".sp::ordered_metadata", ".sp"].into_iter().find(|s| own.contains(s))
+    else {
+        return program;
+    };
+    let rest = own.replacen(sparsity, "", 1);
+    let name = rest.replacen("mma", &format!("mma{sparsity}"), 1);
+    Program { text: program.text.replacen(&own, &name, 1), name, ..program }
 }
 
 fn sparse(opcode: &Opcode) -> bool {
