@@ -512,7 +512,9 @@ fn half(sum: f64) -> u32 {
     if magnitude < 6.103_515_625e-5 {
         // Below 2^-14 the last place is 2^-24; the sum of the two has it as its last place too.
         let anchor = 1.5 * 268_435_456.0;
-        return sign | ((magnitude + anchor).to_bits() - anchor.to_bits()) as u32;
+        let units = ((magnitude + anchor).to_bits() - anchor.to_bits()) as u32;
+        // A zero has no sign, whatever was rounded to it.
+        return if units == 0 { 0 } else { sign | units };
     }
     let bits = magnitude.to_bits();
     let rounded = bits + (1 << 41) - 1 + (bits >> 42 & 1);

@@ -3,6 +3,7 @@
 //! This is the slow and plain path. It serves what is rare, infinities and NaNs among them, and is
 //! what the fast path is tested against.
 
+use super::half::f16_to_f32;
 use super::soft::{self, Binary, Exact, Rounding, Value};
 use super::tensor::{Elements, Format, LEAST, Order, Output, Rule};
 use super::wide::Wide;
@@ -171,7 +172,7 @@ pub(crate) fn rounded(result: Output, sum: Sum, mode: Rounding) -> u32 {
     let mode = if half { Rounding::Nearest } else { mode };
     let bits = format.round(exact, mode) as u32;
     let length = 128 - exact.mantissa.leading_zeros() as i32;
-    if mode == Rounding::Zero && length + exact.exponent > 128 {
+    if mode == Rounding::Zero && length > 0 && length + exact.exponent > 128 {
         return format.infinity(exact.negative) as u32;
     }
     // The ten lowest fraction bits, of subnormals too.
@@ -203,7 +204,7 @@ pub(crate) fn dot(rule: &Rule, a: Elements<'_>, b: Elements<'_>, c: u32) -> u32 
             terms.push(Element::accumulator(rule.result, c));
             rounded(rule.result, whole_sum(&terms), Rounding::Nearest)
         }
-        Order::Fused => fused(&terms, c),
+        Order::Fused => fused(rule.result, &terms, c),
         Order::Aligned | Order::Apart => {
             terms.chunks(rule.step.max(1)).fold(c, |c, step| step_dot(rule, step, c))
         }
@@ -214,18 +215,30 @@ pub(crate) fn dot(rule: &Rule, a: Elements<'_>, b: Elements<'_>, c: u32) -> u32 
 fn step_dot(rule: &Rule, products: &[Element], c: u32) -> u32 {
     let mut terms = products.to_vec();
     terms.push(Element::accumulator(rule.result, c));
-    rounded(rule.result, cut_sum(&terms, rule.fraction as i32), Rounding::Zero)
+    let bits = rounded(rule.result, cut_sum(&terms, rule.fraction as i32), Rounding::Zero);
+    // Of f16 a zero has no sign, whatever was rounded to it.
+    if rule.result == Output::Half && bits == 0x8000 { 0 } else { bits }
 }
 
-/// f32 throughout: one product, multiply-adds of the others, then the accumulator.
-fn fused(products: &[Element], c: u32) -> u32 {
-    let mut sum: Option<u32> = None;
-    for &product in products {
-        let mut terms = vec![product];
-        terms.extend(sum.map(Element::single));
-        sum = Some(rounded(Output::Single, whole_sum(&terms), Rounding::Nearest));
+/// f32 throughout: one product, multiply-adds of the others, then the accumulator. For f16 two and
+/// two products, their sum, the accumulator, and a rounding.
+fn fused(result: Output, products: &[Element], c: u32) -> u32 {
+    let chain = |products: &[Element]| {
+        products.iter().fold(None, |sum: Option<u32>, &product| {
+            let mut terms = vec![product];
+            terms.extend(sum.map(Element::single));
+            Some(rounded(Output::Single, whole_sum(&terms), Rounding::Nearest))
+        })
+    };
+    if result != Output::Half {
+        return add(Output::Single, chain(products).unwrap_or(0), c);
     }
-    add(Output::Single, sum.unwrap_or(0), c)
+    let (first, second) = products.split_at(products.len() / 2);
+    let [first, second] = [first, second].map(|half| chain(half).unwrap_or(0));
+    let c = f16_to_f32(c as u16).to_bits();
+    let sum = add(Output::Single, add(Output::Single, first, second), c);
+    let sum = Element::single(sum);
+    rounded(Output::Half, whole_sum(&[sum]), Rounding::Nearest)
 }
 
 /// `x + y`, rounded to nearest.

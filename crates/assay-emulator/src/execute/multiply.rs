@@ -252,10 +252,12 @@ fn products(
     }
 }
 
-/// Where in a row of the full A the elements that are kept lie (ISA 9.7.14.6.1).
+/// Where in a row of the full A the elements that are kept lie (ISA 9.7.14.6.1), as an H200 reads
+/// the metadata.
 ///
-/// Lanes that share a row have metadata for it: of 16 bits, four chunks' worth, the low half is for
-/// the upper eight rows and the high half for the lower ones.
+/// Of four lanes that share two rows, so many have metadata, four bits for each chunk. A lane with
+/// elements of 16 or 32 bits has four chunks of the upper row and four of the lower one; with
+/// shorter ones it has eight chunks of one row, and the next lane has those of the other.
 pub(crate) fn places(
     matrix: Matrix,
     row: usize,
@@ -263,33 +265,40 @@ pub(crate) fn places(
     selector: usize,
     metadata: &[u32; LANES],
 ) -> Result<Vec<u8>, String> {
-    // Elements of a chunk that are kept together, and how many fields a chunk has.
-    let (together, whole) = match matrix.bits() {
-        32 => (1, 2),
-        4 => (2, 8),
-        _ => (1, 4),
+    // Elements of a chunk, and how many neighbours are kept together.
+    let (whole, together) = match matrix.bits() {
+        32 => (2, 1),
+        4 => (8, 2),
+        _ => (4, 1),
     };
     let chunks = kept / (whole / 2);
-    let lanes = chunks / 4;
+    let first = 4 * (row % 8) + selector * (chunks / 4);
     let mut places = Vec::with_capacity(kept);
     for chunk in 0..chunks {
-        let lane = 4 * (row % 8) + selector * lanes + chunk / 4;
-        let field = metadata[lane] >> (16 * (row / 8) + 4 * (chunk % 4)) & 15;
-        let (first, second) = (field & 3, field >> 2);
-        let wrong = if whole == 2 { field != 14 && field != 4 } else { first == second };
-        if wrong {
-            return Err(format!("sparsity metadata of row {row} name no two places: {field:#06b}"));
-        }
-        let start = (chunk * whole) as u32;
-        if whole == 2 {
-            places.push((start + first / 2) as u8);
-            continue;
-        }
-        for field in [first, second] {
-            places.extend((0..together).map(|index| (start + together * field + index) as u8));
+        let (lane, shift) = if matrix.bits() >= 16 {
+            (first + chunk / 4, 16 * (row / 8) + 4 * (chunk % 4))
+        } else {
+            (first + 2 * (chunk / 8) + row / 8, 4 * (chunk % 8))
+        };
+        let field = metadata[lane] >> shift & 15;
+        let start = chunk * whole;
+        let kept = kept_places(whole, field)
+            .ok_or_else(|| format!("sparsity metadata of row {row} are {field:#06b}"))?;
+        for place in kept.into_iter().take(whole.min(4) / 2) {
+            places.extend((0..together).map(|index| (start + together * place + index) as u8));
         }
     }
     Ok(places)
+}
+
+/// The places that four bits of metadata name: one of two, or two of four.
+fn kept_places(whole: usize, field: u32) -> Option<[usize; 2]> {
+    let (first, second) = (field & 3, field >> 2);
+    let pair = [first as usize, second as usize];
+    match whole {
+        2 => [4, 14].contains(&field).then_some([pair[0] / 2, 0]),
+        _ => (first != second).then_some(pair),
+    }
 }
 
 /// The rows of A, or columns of B, of one product of four.
