@@ -44,6 +44,7 @@ struct Step {
     grid: [u32; 3],
     block: [u32; 3],
     cluster: [u32; 3],
+    cooperative: bool,
     shared: u32,
     arguments: Vec<Vec<Field>>,
 }
@@ -132,7 +133,8 @@ pub(crate) fn judged(bytes: usize, judge: impl Fn(&[u8]) -> Result<(), String> +
 impl Step {
     fn new(kernel: &'static str) -> Step {
         let (grid, block, cluster) = ([1; 3], [1; 3], [1; 3]);
-        Step { kernel, grid, block, cluster, shared: 0, arguments: Vec::new() }
+        let (cooperative, arguments) = (false, Vec::new());
+        Step { kernel, grid, block, cluster, cooperative, shared: 0, arguments }
     }
 }
 
@@ -170,6 +172,12 @@ impl Case {
     /// Blocks of a cluster.
     pub(crate) fn cluster(mut self, cluster: [u32; 3]) -> Case {
         self.step().cluster = cluster;
+        self
+    }
+
+    /// All blocks are resident together, as for `cudaLaunchCooperativeKernel`.
+    pub(crate) fn cooperatively(mut self) -> Case {
+        self.step().cooperative = true;
         self
     }
 
@@ -295,6 +303,7 @@ impl Case {
                 grid: step.grid,
                 block: step.block,
                 cluster: step.cluster,
+                cooperative: step.cooperative,
                 shared_bytes: step.shared,
                 arguments: arguments
                     .map(|f| argument(device, &ids, f))

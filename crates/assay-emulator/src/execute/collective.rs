@@ -15,6 +15,7 @@ use crate::observer::Observer;
 use crate::program::Op;
 
 /// Why a group does not go on at once.
+#[derive(Clone, Copy)]
 enum Stop {
     /// It waits, or others go first.
     Flow(Flow),

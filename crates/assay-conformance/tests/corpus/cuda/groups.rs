@@ -25,6 +25,7 @@ fn grid_steps() -> Case {
     // After an odd number of steps the newest values lie in the second buffer.
     Case::new("grid_steps")
         .sized(3, 64)
+        .cooperatively()
         .updates(bytes(&first), exact(&b))
         .updates(bytes(&vec![0; n]), exact(&a))
         .value(200)

@@ -55,17 +55,6 @@ impl Source {
     }
 }
 
-const NO_WMMA: Expected = Expected {
-    not_called: &[],
-    not_emulated: &[
-        ("wmma_f16", "wmma"),
-        ("wmma_bf16", "wmma"),
-        ("wmma_s8", "wmma"),
-        ("wmma_tf32", "wmma"),
-        ("wmma_f64", "wmma"),
-    ],
-};
-
 /// A source every kernel of which has a case.
 fn source(name: &'static str, cases: fn(u32) -> Vec<Case>) -> Source {
     Source { name, cases, expected: Expected::default() }
@@ -84,7 +73,7 @@ fn entries() -> Vec<Entry> {
     let groups = source("groups", groups::cases);
     let integers = source("integers", integers::cases);
     let atomics = source("atomics", atomics::cases);
-    let tensor = Source { expected: NO_WMMA, ..source("tensor", tensor::cases) };
+    let tensor = source("tensor", tensor::cases);
     let formats = source("formats", formats::cases);
     let calls = source("calls", calls::cases);
     let hopper = source("hopper", hopper::cases);
