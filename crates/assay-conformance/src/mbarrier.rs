@@ -63,18 +63,18 @@ pub(crate) fn mbarrier(form: &Form, writer: &mut Writer) -> Result<Check, Skip> 
             steps.arrive = format!("{expect}\n{}\n{complete}", steps.arrive);
         }
         Base::MbarrierArrive | Base::MbarrierArriveDrop => {
-            arrive(form, writer, &names, &mut steps)?;
+            arrive(form, writer, &names, &mut steps);
         }
         Base::MbarrierTestWait | Base::MbarrierTryWait => wait(form, writer, &names, &mut steps),
         Base::MbarrierPendingCount => {
             let count = counted(writer, &names, &mut steps, "mbarrier.arrive.noComplete.shared");
             steps.before = steps.before.replace("PENDING", text);
-            return finish(writer, &names, &steps, Some(count));
+            return Ok(finish(writer, &names, &steps, Some(&count)));
         }
-        Base::CpAsyncMbarrierArrive => return copies(form, writer, &names, &mut steps),
+        Base::CpAsyncMbarrierArrive => return Ok(copies(form, writer, &names, &mut steps)),
         _ => return Err("an operation of mbarrier that no template makes"),
     }
-    finish(writer, &names, &steps, None)
+    Ok(finish(writer, &names, &steps, None))
 }
 
 /// The opcode with its parts in the order that the assembler wants.
@@ -146,7 +146,7 @@ fn lanes_below(writer: &mut Writer, limit: u32) -> String {
     below
 }
 
-fn arrive(form: &Form, writer: &mut Writer, names: &Names, steps: &mut Steps) -> Result<(), Skip> {
+fn arrive(form: &Form, writer: &mut Writer, names: &Names, steps: &mut Steps) {
     let opcode = &form.opcode;
     let text = &spelled(form);
     let drops = opcode.base == Base::MbarrierArriveDrop;
@@ -187,7 +187,6 @@ fn arrive(form: &Form, writer: &mut Writer, names: &Names, steps: &mut Steps) ->
     if leaves {
         steps.again = Some(format!("@!{left} {plain}"));
     }
-    Ok(())
 }
 
 fn wait(form: &Form, writer: &mut Writer, names: &Names, steps: &mut Steps) {
@@ -219,12 +218,7 @@ ld.shared.b32 {count}, [note];"
 }
 
 /// `cp.async` into the thread's slot, which arrives when it is done.
-fn copies(
-    form: &Form,
-    writer: &mut Writer,
-    names: &Names,
-    steps: &mut Steps,
-) -> Result<Check, Skip> {
+fn copies(form: &Form, writer: &mut Writer, names: &Names, steps: &mut Steps) -> Check {
     let arrives = instruction(&form.opcode.text, &[format!("[{}]", names.at)]);
     let counted = form.opcode.has(Modifier::Noinc);
     let own = if counted { String::new() } else { format!("\n{}", steps.arrive) };
@@ -236,12 +230,7 @@ fn copies(
 }
 
 /// Writes the steps out.
-fn finish(
-    writer: &mut Writer,
-    names: &Names,
-    steps: &Steps,
-    count: Option<String>,
-) -> Result<Check, Skip> {
+fn finish(writer: &mut Writer, names: &Names, steps: &Steps, count: Option<&str>) -> Check {
     writer.declare(&format!(".shared .align 4 .b8 slots[{}];", 4 * THREADS));
     writer.declare(".reg .b32 %away;\n.reg .b64 %slot, %other;\n.reg .pred %one;");
     let (value, result) = (writer.input(Type::B32, Limit::Any), writer.register(Type::B32, false));
@@ -274,7 +263,7 @@ fn finish(
     }
     writer.output(&result, Type::B32);
     if let Some(count) = count {
-        writer.output(&count, Type::B32);
+        writer.output(count, Type::B32);
     }
-    Ok(Check::Exact)
+    Check::Exact
 }

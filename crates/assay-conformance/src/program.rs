@@ -149,7 +149,7 @@ fn write(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
         }
         Base::Mapa => cluster::map(form, writer),
         Base::Getctarank => cluster::rank(form, writer),
-        Base::BarrierCluster => cluster::barrier(form, writer),
+        Base::BarrierCluster => Ok(cluster::barrier(form, writer)),
         Base::StAsync | Base::RedAsync => cluster::store(form, writer),
         Base::MbarrierInit
         | Base::MbarrierInval

@@ -1,4 +1,5 @@
 //! Clusters: launches, special registers, the cluster's barrier, and shared memory of its blocks.
+#![allow(clippy::result_large_err, reason = "as in the crate")]
 
 mod common;
 
@@ -6,7 +7,7 @@ use assay_emulator::{Fault, FaultKind, LaunchConfig, Machine, MachineConfig, Sch
 
 use common::{compile, line_of, pointer_kernel};
 
-/// Runs a kernel in blocks of 32 threads on an sm_90 and reads `words` back.
+/// Runs a kernel in blocks of 32 threads on an `sm_90` and reads `words` back.
 fn run(
     source: &str,
     grid: [u32; 3],
@@ -138,7 +139,9 @@ fn per_block(declarations: &str, body: &str) -> String {
 fn digits(registers: &[&str]) -> String {
     let mut body = "mov.u32 %r4, 0;\n".to_owned();
     for register in registers {
-        body += &format!("    mov.u32 %r5, %{register};\n    mad.lo.u32 %r4, %r4, 10, %r5;\n");
+        body.push_str("    mov.u32 %r5, %");
+        body.push_str(register);
+        body.push_str(";\n    mad.lo.u32 %r4, %r4, 10, %r5;\n");
     }
     per_block("", &body)
 }

@@ -1,5 +1,6 @@
 //! `mbarrier` objects: phases, counts, bytes to come, misuse, deadlocks, and stores that complete
 //! at them.
+#![allow(clippy::result_large_err, reason = "as in the crate")]
 
 mod common;
 
@@ -9,7 +10,7 @@ use common::{compile, line_of, pointer_kernel};
 
 const GATE: &str = ".shared .align 8 .b64 gate, other; .shared .align 16 .b32 slots[64];";
 
-/// Runs `body` in blocks of `threads` threads, `blocks` of them in one cluster, on an sm_90.
+/// Runs `body` in blocks of `threads` threads, `blocks` of them in one cluster, on an `sm_90`.
 fn run_in(
     body: &str,
     (threads, blocks): (u32, u32),
@@ -228,8 +229,7 @@ DONE:
 #[test]
 fn a_waiter_that_works_between_its_looks_is_not_kept_from_it() {
     // Warp 1 spins on a flag that thread 0 sets only after its wait failed.
-    let body = format!(
-        "    setp.ne.u32 %p1, %r1, 0;
+    let body = "    setp.ne.u32 %p1, %r1, 0;
     setp.ge.u32 %p4, %r1, 32;
     @!%p1 mbarrier.init.shared.b64 [gate], 1;
     @!%p1 st.shared.u32 [slots], 0;
@@ -249,10 +249,9 @@ SPIN:
     @%p3 bra SPIN;
     setp.eq.u32 %p5, %r1, 32;
     @%p5 mbarrier.arrive.shared.b64 _, [gate];
-DONE:"
-    );
+DONE:";
     for schedule in schedules(5) {
-        let got = run_in(&body, (64, 1), schedule);
+        let got = run_in(body, (64, 1), schedule);
         let got = got.unwrap_or_else(|(fault, _)| panic!("{schedule:?}: {fault}"));
         assert_eq!(got[0], 9, "{schedule:?}");
     }

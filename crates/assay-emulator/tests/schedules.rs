@@ -1,4 +1,5 @@
 //! Orders of execution: waiting across blocks, replay, grid barriers.
+#![allow(clippy::result_large_err, reason = "as in the crate")]
 
 mod common;
 
