@@ -9,6 +9,7 @@ mod census;
 mod compile;
 mod controls;
 mod cuda;
+mod triton;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

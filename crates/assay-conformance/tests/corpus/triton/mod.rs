@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use assay_num::Random;
+use assay_num::random::SplitMix64;
 
 use crate::case::{Case, judged};
 use crate::census::Expected;
@@ -80,13 +80,13 @@ impl Facts {
 
 /// Numbers from a seed, evenly spread between -1 and 1.
 pub(crate) fn noise(seed: u64, count: usize) -> Vec<f64> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     (0..count).map(|_| random.range(-1.0, 1.0)).collect()
 }
 
 /// Whole numbers from a seed, from `low` up to below `high`.
 pub(crate) fn integers(seed: u64, count: usize, low: i32, high: i32) -> Vec<i32> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let span = (i64::from(high) - i64::from(low)) as u64;
     (0..count).map(|_| (i64::from(low) + random.below(span) as i64) as i32).collect()
 }
