@@ -175,7 +175,9 @@ fn refusal(name: &str, from: &str, to: &str) -> Option<String> {
 fn a_constexpr_without_a_value_is_named() {
     let from = "constexprs = { BLOCK = 256 }";
     let Some(words) = refusal("a_constexpr_without_a_value_is_named", from, "") else { return };
-    assert!(words.contains("module `softmax`: Triton, for sm_80: constexpr `BLOCK` has no value"));
+    assert!(
+        words.contains("module `softmax`: Triton, for sm_80, sm_90, sm_120: constexpr `BLOCK`")
+    );
     assert!(words.contains("hint: give it in `constexprs`"), "{words}");
 }
 
@@ -217,15 +219,46 @@ fn a_target_that_triton_refuses_leaves_the_others() {
         return;
     }
     let folder = scratch(name);
-    let from = "options = { num_warps = 4 }";
-    let manifest = softmax_with(&folder, from, "options = { num_warps = 4, num_ctas = 2 }");
+    fs::write(folder.join("widen.py"), WIDEN).expect("written");
+    let manifest = folder.join("widen.toml");
+    fs::write(&manifest, WIDEN_MANIFEST).expect("written");
     let output =
         assay(&["check", "--list", "--manifest"]).arg(&manifest).output().expect("assay starts");
     let words = words(&output);
-    assert!(words.contains("num_ctas > 1 requires NVIDIA SM90+"), "{words}");
-    assert!(words.contains("softmax@sm_90/") && !words.contains("softmax@sm_80/"), "{words}");
+    assert!(words.contains("type fp8e4nv not supported in this architecture"), "{words}");
+    assert!(words.contains("widen@sm_90/") && !words.contains("widen@sm_80/"), "{words}");
     assert_eq!(output.status.code(), Some(2), "{words}");
 }
+
+/// sm_80 has no such numbers.
+const WIDEN: &str = "\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def widen(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n).to(tl.float32), mask=at < n)
+";
+
+const WIDEN_MANIFEST: &str = r#"schema = 1
+[module.widen.triton]
+file = "widen.py"
+function = "widen"
+signature = ["*fp8e4nv", "*fp32", "i32"]
+constexprs = { BLOCK = 128 }
+[kernel.widen]
+module = "widen"
+formula = "y[i] = x[i]"
+dims.n = { served = [100] }
+args = [
+    { name = "x", role = "in", type = "e4m3", shape = ["n"] },
+    { name = "y", role = "out", type = "f32", shape = ["n"] },
+    { name = "n", role = "dim", type = "i32" },
+]
+launches = [{ grid = ["(n + 127)/128"], args = ["x", "y", "n"] }]
+"#;
 
 #[test]
 fn a_changed_source_is_compiled_again_and_an_unchanged_one_is_not() {

@@ -90,7 +90,7 @@ pub(super) fn read_kernel(
         }
         Module::Triton(module, served) => {
             let specs = module.kernels(&spec, &chips.unwrap_or(served), &table)?;
-            Ok(Kernels { specs, errors: module.errors().cloned().collect() })
+            Ok(Kernels { specs, errors: module.errors.clone() })
         }
     }
 }

@@ -132,7 +132,7 @@ fn read_root(root: &Table<'_>, files: &dyn Files, manifest: &mut Manifest) {
     read_faults(root, manifest);
     let reported: Vec<SourcePlace> = manifest.errors.iter().map(|e| e.place.clone()).collect();
     let unused = modules.into_values().flat_map(|module| match module {
-        Ok(Module::Triton(module, _)) => module.errors().cloned().collect(),
+        Ok(Module::Triton(module, _)) => module.errors.clone(),
         Ok(Module::Code(_)) => Vec::new(),
         Ok(Module::Broken(error)) | Err(error) => vec![error],
     });

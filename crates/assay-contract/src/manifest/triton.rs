@@ -27,16 +27,19 @@ const DEFAULT_WARPS: i64 = 4;
 #[derive(Debug, Clone)]
 pub(super) struct TritonModule {
     /// What the manifest says of it.
-    pub(super) source: TritonSource,
+    source: TritonSource,
     /// Its builds, in the order of the targets.
     builds: Vec<Target>,
+    /// What is wrong with the targets that there is no build for.
+    pub(super) errors: Vec<ManifestError>,
 }
 
-/// One target of a module, or what is wrong with it.
+/// One target of a module.
 #[derive(Debug, Clone)]
 struct Target {
     architecture: u32,
-    build: Result<(Arc<ModuleRef>, TritonFacts), ManifestError>,
+    module: Arc<ModuleRef>,
+    facts: TritonFacts,
 }
 
 /// Reads the entry and has the source compiled.
@@ -52,20 +55,39 @@ pub(super) fn read_triton(
         let message = format!("module `{name}`: cannot read {}: {error}", shown.display());
         return Err(at.error(message).hint("paths are relative to the manifest"));
     }
-    let mut builds = Vec::new();
+    let (mut builds, mut refused) = (Vec::new(), Vec::<Refusal>::new());
     for (architecture, build) in files.triton(&source) {
-        let build = match build {
-            Ok(build) => Ok(built(name, &source, build)),
-            Err(TritonFailure::Missing { what }) => Ok(unbuilt(name, &source, architecture, what)),
+        let (module, facts) = match build {
+            Ok(build) => built(name, &source, build),
+            Err(TritonFailure::Missing { what }) => unbuilt(name, &source, architecture, what),
             Err(TritonFailure::Refused { message, hint }) => {
-                let message =
-                    format!("module `{name}`: Triton, for sm_{architecture}: {}", message.trim());
-                Err(entry.error(message).maybe_hint(hint))
+                let same = |other: &&mut Refusal| other.message == message;
+                match refused.iter_mut().find(same) {
+                    Some(other) => other.targets.push(format!("sm_{architecture}")),
+                    None => {
+                        let targets = vec![format!("sm_{architecture}")];
+                        refused.push(Refusal { targets, message, hint });
+                    }
+                }
+                continue;
             }
         };
-        builds.push(Target { architecture, build });
+        builds.push(Target { architecture, module, facts });
     }
-    Ok(TritonModule { source, builds })
+    let error = |refusal: Refusal| {
+        let Refusal { targets, message, hint } = refusal;
+        let (targets, message) = (targets.join(", "), message.trim().to_owned());
+        let message = format!("module `{name}`: Triton, for {targets}: {message}");
+        entry.error(message).maybe_hint(hint)
+    };
+    Ok(TritonModule { source, builds, errors: refused.into_iter().map(error).collect() })
+}
+
+/// What Triton said of some targets alike.
+struct Refusal {
+    targets: Vec<String>,
+    message: String,
+    hint: Option<String>,
 }
 
 fn read_source(table: &Table<'_>) -> Result<TritonSource, ManifestError> {
@@ -196,11 +218,6 @@ fn unbuilt(
 }
 
 impl TritonModule {
-    /// What is wrong with it, for each target that there is no kernel for.
-    pub(super) fn errors(&self) -> impl Iterator<Item = &ManifestError> {
-        self.builds.iter().filter_map(|target| target.build.as_ref().err())
-    }
-
     /// The kernel of `spec` for each target that there is a build for.
     pub(super) fn kernels(
         &self,
@@ -210,8 +227,7 @@ impl TritonModule {
     ) -> Result<Vec<Spec>, ManifestError> {
         check_arguments(&self.source.signature, table, spec)?;
         let mut kernels = Vec::new();
-        for Target { architecture, build } in &self.builds {
-            let Ok((module, facts)) = build else { continue };
+        for Target { architecture, module, facts } in &self.builds {
             if facts.cooperative {
                 let error = table.entry.error("cooperative launches are not supported yet");
                 return Err(error.hint("leave out the option `launch_cooperative_grid`"));

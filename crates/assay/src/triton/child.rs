@@ -195,9 +195,12 @@ fn keep(
     }
     let mut message = line.error.unwrap_or_default();
     if message.contains("PassManager::run failed") || message.is_empty() {
-        // The compiler's own words went to its log.
+        // The compiler's own words went to its log, between dumps of the program.
         let log = std::fs::read_to_string(output.join(format!("{}.log", job.name)));
-        message = format!("{}\n{message}", log.unwrap_or_default().trim());
+        let log = log.unwrap_or_default();
+        let said = log.lines().filter(|line| line.contains(" error: "));
+        let said: Vec<&str> = said.filter(|line| line.len() < 400).collect();
+        message = format!("{}\n{message}", said.join("\n"));
     }
     Ok(Answer::Failed { message: last_lines(&message), hint: line.hint })
 }
