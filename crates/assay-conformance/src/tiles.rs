@@ -1,4 +1,5 @@
-//! Tiles of `mma`, by the hundred thousand: programs whose operands are parts of whole matrices.
+//! Tiles of `mma` and `wgmma`, by the hundred thousand: programs whose operands are parts of whole
+//! matrices.
 //!
 //! Each form runs in five classes of values, in chunks that all start from the seed. A record
 //! keeps a digest for each chunk: every bit counts, those of NaNs too.
@@ -10,6 +11,7 @@ use assay_ptx::{Base, Group, Layout, Modifier, Opcode, Type};
 use crate::outcome::mixed;
 use crate::program::{Program, program};
 use crate::values::layout;
+use crate::wgmma;
 
 /// Threads of a chunk: 1,024 tiles of a warp, or 256 of four warps.
 pub const CHUNK_THREADS: usize = 1024 * 32;
@@ -113,7 +115,7 @@ impl TileForm {
     }
 }
 
-/// All forms that have tiles: dense and sparse `mma` of floats and of signed integers.
+/// All forms that have tiles: `mma` and `wgmma` of floats and of signed integers, dense and sparse.
 pub fn tile_forms() -> Vec<TileForm> {
     let mut forms = Vec::new();
     each_form(Base::Mma, wanted, |form| {
@@ -128,6 +130,7 @@ pub fn tile_forms() -> Vec<TileForm> {
         }
         forms.push(TileForm { program: plain, contents, lanes: 32 });
     });
+    forms.extend(wgmma::tile_forms());
     forms
 }
 

@@ -4,9 +4,11 @@
 //! halves. All layouts in shared memory occur with halves, in programs of their own.
 
 use assay_ptx::forms::{Form, FormOperandKind};
-use assay_ptx::{Modifier, Opcode, Shape, Type};
+use assay_ptx::{Base, Modifier, Opcode, Shape, Type};
 
-use crate::program::{Check, Program, Skip};
+use crate::program::{Check, Program, Skip, program};
+use crate::select;
+use crate::tiles::{CHUNK_THREADS, Content, Part, TileForm};
 use crate::values::{CASES, Limit};
 use crate::writer::{THREADS, Writer};
 
@@ -105,6 +107,48 @@ pub(crate) fn product(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
         negated: [columns == 24, columns == 8],
     };
     product.write(writer)
+}
+
+/// The forms that have tiles: 64 by 8 with A in shared memory, of floats and of signed integers,
+/// dense, and sparse where A and B have one type.
+pub(crate) fn tile_forms() -> Vec<TileForm> {
+    let forms = select::forms(Base::WgmmaMmaAsync).into_iter().filter(has_tiles);
+    let tiles = forms.filter_map(|form| {
+        let plain = program(&form).ok()?;
+        let contents = contents(&form.opcode, &plain)?;
+        let program = Program { cases: CHUNK_THREADS, ..plain };
+        Some(TileForm { program, contents, lanes: THREADS as usize })
+    });
+    tiles.collect()
+}
+
+fn has_tiles(form: &Form) -> bool {
+    let opcode = &form.opcode;
+    let &[_, a, b] = opcode.types.as_slice() else { return false };
+    let narrow = opcode.shape.is_some_and(|shape| shape.n == 8);
+    let others = [Type::B1, Type::U8];
+    let plain = !others.contains(&a) && !others.contains(&b) && !opcode.has(Modifier::Satfinite);
+    narrow && plain && !in_registers(form) && (a == b || !opcode.has(Modifier::Sparse))
+}
+
+/// What the operands of a program of 8 columns hold, in the order in which it loads them.
+fn contents(opcode: &Opcode, program: &Program) -> Option<Vec<Content>> {
+    let &[d, a, b] = opcode.types.as_slice() else { return None };
+    let sparse = opcode.has(Modifier::Sparse);
+    let (width, line) = if sparse { (2 * LINE, 64) } else { (LINE, 32) };
+    let left = Place::of(ROWS, LINE, 16, false).bytes;
+    let right = Place::of(8, width, line, false).bytes;
+    let mut contents = Vec::new();
+    for (part, ty, bytes) in [(Part::A, a, left), (Part::B, b, right)] {
+        let words = bytes / (THREADS * word_type(ty).bits() / 8);
+        contents.extend((0..words as usize).map(|register| Content { part, ty, register }));
+    }
+    let sums = program.inputs.len().checked_sub(contents.len() + usize::from(sparse))?;
+    contents.extend((0..sums).map(|register| Content { part: Part::C, ty: d, register }));
+    if sparse {
+        contents.push(Content { part: Part::Metadata, ty: a, register: 0 });
+    }
+    Some(contents)
 }
 
 /// Every swizzle and order of A and B, in halves.

@@ -129,7 +129,9 @@ fn keep_until_waits(function: &Function, intervals: &mut [Option<Interval>]) {
     accumulators.dedup();
     for (index, instruction) in function.body.iter().enumerate() {
         if instruction.opcode.base == Base::WgmmaWaitGroup {
-            accumulators.iter().for_each(|&id| touch(intervals, id, index as u32));
+            for &id in &accumulators {
+                touch(intervals, id, index as u32);
+            }
         }
     }
 }

@@ -20,6 +20,9 @@ use crate::observer::Observer;
 /// what the ISA and the CUDA guide both ask for.
 const RUN: usize = 16;
 
+/// Products of tf32 that are summed at once.
+const TF32_STEP: usize = 4;
+
 /// How the registers of a warp hold a matrix: rows of A, C and D, columns of B.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Fragment {
@@ -189,10 +192,24 @@ impl<O: Observer> Engine<'_, O> {
         mut sums: Vec<u32>,
     ) -> Vec<u64> {
         if let Some(format) = multiply.input.format() {
-            let half = multiply.d == Matrix::F16;
+            // An H200 sums halves beside an f32, and tf32 in two steps.
+            let half = multiply.c == Matrix::F16 && multiply.d == Matrix::F16;
             let rule = self.launch.tensor_model.rule(Path::Mma, format, half);
-            let [a, b] = [a, b].map(|bits| Elements { format, bits });
-            multiply_add(&rule, a, b, depth, &mut sums);
+            let step = if multiply.input == Matrix::Tf32 { TF32_STEP } else { depth };
+            for start in (0..depth).step_by(step) {
+                let part = |from: &[u32]| -> Vec<u32> {
+                    from.chunks_exact(depth)
+                        .flat_map(|line| &line[start..start + step])
+                        .copied()
+                        .collect()
+                };
+                let [a, b] = [part(a), part(b)];
+                let [a, b] = [&a, &b].map(|bits| Elements { format, bits });
+                multiply_add(&rule, a, b, step, &mut sums);
+            }
+            if multiply.d == Matrix::F16 && !half {
+                return sums.iter().map(|&sum| f32_to_f16(f32::from_bits(sum)).into()).collect();
+            }
         } else if multiply.input == Matrix::B1 {
             multiply_add_bits(a, b, depth, &mut sums, multiply.conjunction);
         } else {
@@ -295,11 +312,10 @@ impl Run {
     }
 }
 
-/// An element of C in the type of D.
+/// An element of C in the type that is summed in.
 fn converted(multiply: TileMultiply, bits: u32) -> u32 {
     match (multiply.c, multiply.d) {
         (Matrix::F16, Matrix::F32) => f16_to_f32(bits as u16).to_bits(),
-        (Matrix::F32, Matrix::F16) => u32::from(f32_to_f16(f32::from_bits(bits))),
         _ => bits,
     }
 }

@@ -37,9 +37,9 @@ fn multiply(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
     let in_registers = matches!(i.operands[1], Operand::Vector(_));
     let float = d != Type::S32;
     let wide = matches!(a, Type::F16 | Type::Bf16);
-    let flag = |position: usize, wanted: i64| match position < i.operands.len() {
-        true => constant(&i.operands, position).map(|value| value as i64 == wanted),
-        false => Ok(false),
+    let flag = |position: usize, wanted: i64| -> Lowered<bool> {
+        let there = position < i.operands.len();
+        Ok(there && constant(&i.operands, position)? as i64 == wanted)
     };
     let multiply = WarpgroupMultiply {
         columns: shape.n,
