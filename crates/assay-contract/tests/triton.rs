@@ -15,7 +15,13 @@ use assay_reference::dims;
 
 const GOOD: &str = r#"schema = 1
 [module.sum]
-triton = { file = "sum.py", function = "row_sum", signature = "*fp32:16, *fp32, i32", constexprs = { BLOCK = 256, TYPE = "tl.float16", EPS = 0.5, MASK = true }, targets = ["sm_80", "sm_90"], options = { num_warps = 8 } }
+[module.sum.triton]
+file = "sum.py"
+function = "row_sum"
+signature = "*fp32:16, *fp32, i32"
+constexprs = { BLOCK = 256, TYPE = "tl.float16", EPS = 0.5, MASK = true }
+targets = ["sm_80", "sm_90"]
+options = { num_warps = 8 }
 [kernel.row_sum]
 module = "sum"
 family = "rows.sum"
@@ -189,9 +195,9 @@ fn each_mistake_is_answered_with_its_place_and_what_to_do() {
         ("\"sm_80\", \"sm_90\"", "", "`targets` is empty"),
         ("\"sm_80\", \"sm_90\"", "\"sm_80\", \"sm_80\"", "`sm_80` stands there twice"),
         ("file = \"sum.py\"", "file = \"other.py\"", "cannot read other.py"),
-        ("file = \"sum.py\", ", "", "`triton.file` is missing"),
+        ("file = \"sum.py\"", "", "`triton.file` is missing"),
         ("function =", "functions =", "unknown key `functions`"),
-        ("[module.sum]", "[module.sum]\nptx = \"sum.ptx\"", "a module with `triton` has no `ptx`"),
+        ("[module.sum]\n", "[module.sum]\nptx = \"sum.ptx\"\n", "a module with `triton` has no `ptx`"),
     ];
     for (from, to, message) in mistakes {
         let manifest = with(from, to);
