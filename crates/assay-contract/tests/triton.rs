@@ -197,7 +197,7 @@ fn each_mistake_is_answered_with_its_place_and_what_to_do() {
         ("file = \"sum.py\"", "file = \"other.py\"", "cannot read other.py"),
         ("file = \"sum.py\"", "", "`triton.file` is missing"),
         ("function =", "functions =", "unknown key `functions`"),
-        ("[module.sum]\n", "[module.sum]\nptx = \"sum.ptx\"\n", "a module with `triton` has no `ptx`"),
+        ("[module.sum]\n", "[module.sum]\nptx = \"s\"\n", "with `triton` has no `ptx`"),
     ];
     for (from, to, message) in mistakes {
         let manifest = with(from, to);
