@@ -37,7 +37,8 @@ fn scaled(
 
 fn pairs() -> Case {
     let (a, b) = (normal(124, 64, Format::F32), normal(125, 64, Format::F32));
-    let fused = |i: usize| (a[i] as f32).mul_add(b[i] as f32, if i % 2 == 0 { 1.0 } else { -1.0 });
+    let fused =
+        |i: usize| (a[i] as f32).mul_add(b[i] as f32, if i.is_multiple_of(2) { 1.0 } else { -1.0 });
     let mut y: Vec<f64> = (0..64).map(|i| f64::from(fused(i))).collect();
     y.extend((0..64).map(|i| a[i] + b[i]));
     y.extend((0..64).map(|i| a[i] * b[i]));

@@ -53,7 +53,7 @@ fn structures() -> Case {
 fn locals() -> Case {
     let x = whole(94, 16, -50, 50);
     let weights = [1, 10, 100, 1000];
-    let value = |i: usize| x[(i & 15) * 3 & 15] * weights[((i & 15) * 3 & 15) & 3];
+    let value = |i: usize| x[((i & 15) * 3) & 15] * weights[(((i & 15) * 3) & 15) & 3];
     let mut y: Vec<i32> = (0..32).map(value).collect();
     y[0] += 5;
     Case::new("locals").sized(1, 32).reads(&x).writes(exact(&y)).value(10)

@@ -32,7 +32,7 @@ fn scans() -> Case {
 }
 
 fn sorts() -> Case {
-    let keys: Vec<u32> = words(133, 128).into_iter().map(|v| v % 77 << 20).collect();
+    let keys: Vec<u32> = words(133, 128).into_iter().map(|v| (v % 77) << 20).collect();
     let mut order: Vec<i32> = (0..128).collect();
     order.sort_by_key(|&at| keys[at as usize]);
     let sorted: Vec<u32> = order.iter().map(|&at| keys[at as usize]).collect();
@@ -49,7 +49,9 @@ fn sorts() -> Case {
 fn bins() -> Case {
     let x: Vec<u8> = integers(135, 256, 0, 16).into_iter().map(|v| v as u8).collect();
     let mut counts = [0_u32; 16];
-    x.iter().for_each(|&v| counts[usize::from(v)] += 1);
+    for &v in &x {
+        counts[usize::from(v)] += 1;
+    }
     Case::new("bins").sized(1, 64).reads(&x).writes(exact(&counts))
 }
 

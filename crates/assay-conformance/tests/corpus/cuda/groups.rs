@@ -76,7 +76,7 @@ fn coalesced() -> Case {
 
 fn block_barrier() -> Case {
     let x = normal(34, 512, Format::F32);
-    let y = (0..512).map(|i| 2.0 * x[i / 256 * 256 + 255 - (i % 256 ^ 64)]);
+    let y = (0..512).map(|i| 2.0 * x[i / 256 * 256 + 255 - ((i % 256) ^ 64)]);
     let y: Vec<f64> = y.collect();
     Case::new("block_barrier")
         .sized(2, 256)

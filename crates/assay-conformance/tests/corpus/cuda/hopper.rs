@@ -24,7 +24,9 @@ fn cluster_sum() -> Case {
 fn cluster_histogram() -> Case {
     let x = whole(112, 700, 0, 128);
     let mut bins = [0_i32; 128];
-    x.iter().for_each(|&v| bins[v as usize] += 1);
+    for &v in &x {
+        bins[v as usize] += 1;
+    }
     Case::new("cluster_histogram")
         .sized(2, 96)
         .cluster([2, 1, 1])

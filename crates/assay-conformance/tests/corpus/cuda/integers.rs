@@ -21,7 +21,9 @@ pub(super) fn cases(_: u32) -> Vec<Case> {
 fn histogram() -> Case {
     let x: Vec<u8> = integers(41, 1000, 0, 200).into_iter().map(|v| (v * v / 200) as u8).collect();
     let mut bins = vec![3_u32; 256];
-    x.iter().for_each(|&v| bins[usize::from(v)] += 1);
+    for &v in &x {
+        bins[usize::from(v)] += 1;
+    }
     Case::new("histogram")
         .sized(3, 96)
         .reads(&x)

@@ -84,7 +84,7 @@ fn dropout() -> Case {
         .reads_as(Format::F32, &x)
         .writes(exact_bytes(pack(Format::F32, &y)))
         .writes(exact(&words))
-        .value(42_u64 | 7 << 32)
+        .value(0x0000_0007_0000_002a_u64)
         .value(0.75_f32)
 }
 
