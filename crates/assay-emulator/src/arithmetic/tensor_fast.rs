@@ -124,7 +124,8 @@ impl<const N: usize> Floats<N> {
         // Moves the exponent from one bias to the other; exact, of subnormals too.
         let rebias = f32::from_bits(((127 - bias + 127) as u32) << 23);
         let mut floats = Floats::ZERO;
-        let mut special = false;
+        // A maximum rather than an `or` of comparisons, which would not stay in vectors.
+        let mut largest = 0;
         for n in 0..N {
             let own = bits[n] >> layout.low;
             let magnitude = own & ((1 << (layout.exponent + layout.fraction)) - 1);
@@ -133,9 +134,9 @@ impl<const N: usize> Floats<N> {
             let sign = own >> (layout.exponent + layout.fraction) & 1;
             floats.value[n] = f32::from_bits(value.to_bits() | sign << 31);
             floats.exponent[n] = if magnitude == 0 { NONE } else { exponent };
-            special |= magnitude >= least;
+            largest = largest.max(magnitude);
         }
-        (floats, special)
+        (floats, largest >= least)
     }
 }
 
@@ -223,11 +224,12 @@ fn dot_floats<const N: usize, const WIDE: bool>(
         largest[lane] = largest[lane].max(old.exponent[lane]);
     }
     largest = largest_of::<WIDE>(columns, &a.exponent, largest);
-    let mut far = false;
+    let (mut low, mut high) = (largest[0], largest[0]);
     for lane in 0..LANES {
-        far |= largest[lane] < *NEAR.start() || largest[lane] > *NEAR.end();
+        low = low.min(largest[lane]);
+        high = high.max(largest[lane]);
     }
-    if special || far {
+    if special || low < *NEAR.start() || high > *NEAR.end() {
         return false;
     }
     let fraction = rule.fraction as i32;
@@ -246,7 +248,16 @@ fn dot_floats<const N: usize, const WIDE: bool>(
         sums[lane] += f64::from(unsafe { term.to_int_unchecked::<i32>() });
         sums[lane] *= unit(rule, largest[lane]);
     }
-    round(rule.result, &sums, c);
+    match rule.result {
+        // One unit is a normal f32 here, so what is cut to 24 bits fits, or is an infinity.
+        Output::Single => {
+            for lane in 0..LANES {
+                let kept = f64::from_bits(sums[lane].to_bits() >> 29 << 29);
+                c[lane] = (kept as f32).to_bits();
+            }
+        }
+        _ => round(rule.result, &sums, c),
+    }
     true
 }
 
@@ -295,6 +306,7 @@ fn units_of<const WIDE: bool>(
 /// The two loops that take the time, by hand: left to itself the compiler keeps their sums in
 /// memory.
 #[cfg(target_arch = "x86_64")]
+#[expect(clippy::cast_ptr_alignment, reason = "the loads and stores take any alignment")]
 mod wide {
     use std::arch::x86_64::{
         __m256i, _mm256_add_epi32, _mm256_cvttps_epi32, _mm256_loadu_ps, _mm256_loadu_si256,

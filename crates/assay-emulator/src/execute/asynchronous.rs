@@ -147,7 +147,9 @@ impl<O: Observer> Engine<'_, O> {
     fn finish_copy(&mut self, copy: &PendingCopy) {
         let mut contents = [0; 16];
         let length = usize::from(copy.source_bytes);
-        if let Some(place) = self.memory.find(copy.from, length as u64) {
+        // A copy of nothing reads nothing, wherever it points.
+        let place = (length > 0).then(|| self.memory.find(copy.from, length as u64)).flatten();
+        if let Some(place) = place {
             self.memory.note(place.allocation, READ);
             let allocation = self.memory.allocation(place.allocation);
             if let Some(source) = allocation.bytes(place.offset, length) {
