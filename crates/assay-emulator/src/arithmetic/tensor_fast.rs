@@ -113,18 +113,22 @@ impl<const N: usize> Floats<N> {
 
     /// The values of elements. Says whether an infinity or a NaN is among them.
     #[inline(always)]
-    fn open(bits: &[u32; N], format: Format) -> (Floats<N>, bool) {
-        Floats::open_as(bits, format.layout(), least_special(format))
+    fn open<const WIDE: bool>(bits: &[u32; N], format: Format) -> (Floats<N>, bool) {
+        Floats::open_as::<WIDE>(bits, format.layout(), least_special(format))
     }
 
     /// As [`Floats::open`], for magnitudes that are special from `least` on.
     #[inline(always)]
-    fn open_as(bits: &[u32; N], layout: Layout, least: u32) -> (Floats<N>, bool) {
+    fn open_as<const WIDE: bool>(bits: &[u32; N], layout: Layout, least: u32) -> (Floats<N>, bool) {
+        #[cfg(target_arch = "x86_64")]
+        if WIDE {
+            // SAFETY: only callers that are compiled for AVX2 are wide.
+            return unsafe { wide::open(bits, layout, least) };
+        }
         let bias = (1 << (layout.exponent - 1)) - 1;
         // Moves the exponent from one bias to the other; exact, of subnormals too.
         let rebias = f32::from_bits(((127 - bias + 127) as u32) << 23);
         let mut floats = Floats::ZERO;
-        // A maximum rather than an `or` of comparisons, which would not stay in vectors.
         let mut largest = 0;
         for n in 0..N {
             let own = bits[n] >> layout.low;
@@ -166,7 +170,7 @@ fn step<'c, const WIDE: bool>(
     let mut special_columns = false;
     for (k, floats) in columns[..count].iter_mut().enumerate() {
         let bits = std::array::from_fn(|lane| b.bits[lane * depth + start + k]);
-        let (opened, special) = Floats::open(&bits, b.format);
+        let (opened, special) = Floats::open::<WIDE>(&bits, b.format);
         *floats = opened;
         special_columns |= special;
     }
@@ -197,7 +201,7 @@ fn row_of<const N: usize, const WIDE: bool>(
 ) -> bool {
     let mut bits = [0; N];
     bits[..elements.len()].copy_from_slice(elements);
-    let (a, special) = Floats::open(&bits, format);
+    let (a, special) = Floats::open::<WIDE>(&bits, format);
     !special && dot_floats::<N, WIDE>(rule, &a, &columns[..elements.len()], c)
 }
 
@@ -218,18 +222,13 @@ fn dot_floats<const N: usize, const WIDE: bool>(
 ) -> bool {
     let layout = if rule.result == Output::Half { HALF } else { SINGLE };
     let least = ((1 << layout.exponent) - 1) << layout.fraction;
-    let (old, special) = Floats::open_as(c, layout, least);
+    let (old, special) = Floats::open_as::<WIDE>(c, layout, least);
     let mut largest = [LEAST; LANES];
     for lane in 0..LANES {
         largest[lane] = largest[lane].max(old.exponent[lane]);
     }
     largest = largest_of::<WIDE>(columns, &a.exponent, largest);
-    let (mut low, mut high) = (largest[0], largest[0]);
-    for lane in 0..LANES {
-        low = low.min(largest[lane]);
-        high = high.max(largest[lane]);
-    }
-    if special || low < *NEAR.start() || high > *NEAR.end() {
+    if special || is_far::<WIDE>(&largest) {
         return false;
     }
     let fraction = rule.fraction as i32;
@@ -281,6 +280,17 @@ fn largest_of<const WIDE: bool>(
     largest
 }
 
+/// Whether an exponent is not in [`NEAR`].
+#[inline(always)]
+fn is_far<const WIDE: bool>(largest: &[i32; LANES]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        // SAFETY: only callers that are compiled for AVX2 are wide.
+        return unsafe { wide::is_far(largest) };
+    }
+    largest.iter().any(|exponent| !NEAR.contains(exponent))
+}
+
 /// The sums of at most sixteen products of a row and eight columns, scaled and cut. No product is
 /// special, and scaled they are less than 2^27.
 #[inline(always)]
@@ -303,18 +313,75 @@ fn units_of<const WIDE: bool>(
     units
 }
 
-/// The two loops that take the time, by hand: left to itself the compiler keeps their sums in
-/// memory.
+/// What takes the time, by hand: left to itself the compiler does much of it lane by lane.
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::cast_ptr_alignment, reason = "the loads and stores take any alignment")]
 mod wide {
     use std::arch::x86_64::{
-        __m256i, _mm256_add_epi32, _mm256_cvttps_epi32, _mm256_loadu_ps, _mm256_loadu_si256,
-        _mm256_max_epi32, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_si256,
-        _mm256_storeu_si256,
+        __m256i, _mm_cvtsi32_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_blendv_epi8,
+        _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpgt_epi32,
+        _mm256_cvttps_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_max_epi32,
+        _mm256_movemask_epi8, _mm256_mul_ps, _mm256_or_si256, _mm256_set1_epi32, _mm256_set1_ps,
+        _mm256_setzero_si256, _mm256_sll_epi32, _mm256_slli_epi32, _mm256_srl_epi32,
+        _mm256_srli_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
     };
 
-    use super::{Floats, LANES};
+    use super::{Floats, LANES, Layout, NEAR, NONE};
+
+    /// See [`super::Floats::open_as`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn open<const N: usize>(
+        bits: &[u32; N],
+        layout: Layout,
+        least: u32,
+    ) -> (Floats<N>, bool) {
+        let bias = (1 << (layout.exponent - 1)) - 1;
+        let count = |bits: u32| _mm_cvtsi32_si128(bits as i32);
+        let word = |word: i32| _mm256_set1_epi32(word);
+        let (low, field) = (count(layout.low), layout.exponent + layout.fraction);
+        let rebias = _mm256_set1_ps(f32::from_bits(((127 - bias + 127) as u32) << 23));
+        let last = word(least.min(1 << 31).wrapping_sub(1) as i32);
+        let mut floats = Floats::ZERO;
+        let mut special = _mm256_setzero_si256();
+        let chunks = bits.as_chunks::<LANES>().0.iter();
+        let values = floats.value.as_chunks_mut::<LANES>().0.iter_mut();
+        let exponents = floats.exponent.as_chunks_mut::<LANES>().0.iter_mut();
+        for ((bits, value), exponent) in chunks.zip(values).zip(exponents) {
+            // SAFETY: a pointer to eight words; any alignment will do.
+            let bits = unsafe { _mm256_loadu_si256(bits.as_ptr().cast::<__m256i>()) };
+            let own = _mm256_srl_epi32(bits, low);
+            let magnitude = _mm256_and_si256(own, word(((1_u32 << field) - 1) as i32));
+            let moved = _mm256_sll_epi32(magnitude, count(23 - layout.fraction));
+            let number = _mm256_castps_si256(_mm256_mul_ps(_mm256_castsi256_ps(moved), rebias));
+            let own_exponent = _mm256_sub_epi32(_mm256_srli_epi32::<23>(number), word(127));
+            let own_exponent = _mm256_max_epi32(own_exponent, word(1 - bias));
+            let zero = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
+            let sign = _mm256_slli_epi32::<31>(_mm256_srl_epi32(own, count(field)));
+            special = _mm256_or_si256(special, _mm256_cmpgt_epi32(magnitude, last));
+            // SAFETY: pointers to eight words each, as above.
+            unsafe {
+                let (number, own) = (
+                    _mm256_or_si256(number, sign),
+                    _mm256_blendv_epi8(own_exponent, word(NONE), zero),
+                );
+                _mm256_storeu_si256(value.as_mut_ptr().cast::<__m256i>(), number);
+                _mm256_storeu_si256(exponent.as_mut_ptr().cast::<__m256i>(), own);
+            }
+        }
+        (floats, _mm256_movemask_epi8(special) != 0)
+    }
+
+    /// See [`super::is_far`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn is_far(largest: &[i32; LANES]) -> bool {
+        // SAFETY: a pointer to eight words; any alignment will do.
+        let largest = unsafe { _mm256_loadu_si256(largest.as_ptr().cast::<__m256i>()) };
+        let below = _mm256_cmpgt_epi32(_mm256_set1_epi32(*NEAR.start()), largest);
+        let above = _mm256_cmpgt_epi32(largest, _mm256_set1_epi32(*NEAR.end()));
+        _mm256_movemask_epi8(_mm256_or_si256(below, above)) != 0
+    }
 
     /// See [`super::largest_of`].
     #[inline]
