@@ -1,4 +1,5 @@
-//! What a warp does with matrices, but for `mma`: `ldmatrix`, `stmatrix`, `movmatrix` (ISA 9.7.14.5).
+//! What a warp does with matrices, but for `mma`: `ldmatrix`, `stmatrix`, `movmatrix` (ISA
+//! 9.7.14.5).
 //!
 //! All are `.aligned`: the 32 lanes of the warp execute them together.
 
