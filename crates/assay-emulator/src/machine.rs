@@ -72,14 +72,13 @@ impl MachineConfig {
         let (shared, threads, blocks) = match architecture {
             0..75 => (96, 2048, 32),
             75..80 => (64, 1024, 16),
-            86 => (100, 1536, 16),
+            86 | 88 => (100, 1536, 16),
             89 | 120.. => (100, 1536, 24),
-            88 => (100, 1536, 16),
             90..120 => (228, 2048, 32),
             80..90 => (164, 2048, 32),
         };
         // From sm_80 on, each block takes one kilobyte for the system.
-        let reserved = if architecture < 80 { 0 } else { 1 };
+        let reserved = u32::from(architecture >= 80);
         MachineConfig {
             architecture,
             threads_per_multiprocessor: threads,

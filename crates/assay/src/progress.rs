@@ -1,5 +1,5 @@
-//! The progress bar, which only this file knows how to draw, and a line on stderr now and then about
-//! a case that takes long, which is written where nobody watches a bar too.
+//! The progress bar, which only this file knows how to draw, and a line on stderr now and then
+//! about a case that takes long, which is written where nobody watches a bar too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

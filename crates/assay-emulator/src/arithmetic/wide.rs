@@ -5,7 +5,8 @@ use super::soft::Exact;
 /// Limbs of 64 bits.
 const LIMBS: usize = 14;
 
-/// The exponent of the lowest bit: products of two bf16 reach down to 2^-266, with scales to 2^-290.
+/// The exponent of the lowest bit: products of two bf16 reach down to 2^-266, with scales to
+/// 2^-290.
 const LOWEST: i32 = -400;
 
 /// A sum in two's complement, lowest limb first. It holds terms from 2^-400 up to 2^400.

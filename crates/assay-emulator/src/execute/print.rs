@@ -150,9 +150,10 @@ fn general(digits: usize, value: f64) -> String {
     let scientific = exponential(digits - 1, value);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let power: i32 = exponent.parse().unwrap_or(0);
-    let bare = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
+    let bare = |text: &str| {
+        let fraction = text.contains('.');
+        let bare = if fraction { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+        bare.to_owned()
     };
     if power < -4 || power >= digits as i32 {
         return format!("{}e{exponent}", bare(mantissa));
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(render("%-4d|", ArgumentKind::Signed32, 7, None), "7   ");
         assert_eq!(render("%d", ArgumentKind::Signed32, 0xffff_ffff, None), "-1");
         let general = |x: f64| render("%g", ArgumentKind::Float, bits(x), None);
-        assert_eq!([general(0.1), general(1e6), general(123456.0)], ["0.1", "1e+06", "123456"]);
+        assert_eq!([general(0.1), general(1e6), general(123_456.0)], ["0.1", "1e+06", "123456"]);
         assert_eq!([general(1e-5), general(0.0), general(2.5)], ["1e-05", "0", "2.5"]);
     }
 

@@ -100,7 +100,6 @@ fn tensor(body: &mut Body<'_, '_>, i: &Instruction) -> Lowered {
         Some(Modifier::TileGather4 | Modifier::TileScatter4) => (false, true),
         Some(Modifier::Im2col) => (true, false),
         // An H200 refuses every store of pixels that was tried.
-        Some(Modifier::Im2colNoOffs) => return Err(Unsupported),
         Some(_) => return Err(Unsupported),
     };
     let rank = match i.opcode.modifiers.of_group(Group::Dimension) {

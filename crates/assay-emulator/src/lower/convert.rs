@@ -56,8 +56,14 @@ fn scalar(ty: Type) -> Lowered<Scalar> {
 
 fn parts(ty: Type) -> u32 {
     match ty {
-        Type::F16x2 | Type::Bf16x2 | Type::E4m3x2 | Type::E5m2x2 => 2,
-        Type::E2m3x2 | Type::E3m2x2 | Type::E2m1x2 | Type::Ue8m0x2 => 2,
+        Type::F16x2
+        | Type::Bf16x2
+        | Type::E4m3x2
+        | Type::E5m2x2
+        | Type::E2m3x2
+        | Type::E3m2x2
+        | Type::E2m1x2
+        | Type::Ue8m0x2 => 2,
         Type::E4m3x4 | Type::E5m2x4 | Type::E2m3x4 | Type::E3m2x4 | Type::E2m1x4 => 4,
         _ => 1,
     }

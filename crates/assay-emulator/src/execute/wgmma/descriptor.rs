@@ -90,7 +90,7 @@ mod tests {
         let place = descriptor(2048, 16, 1024, 1);
         for row in 0..16 {
             for run in 0..8 {
-                let want = 2048 + row * 128 + (run ^ row % 8) * 16;
+                let want = 2048 + row * 128 + (run ^ (row % 8)) * 16;
                 assert_eq!(place.along_depth(row, run), want);
             }
         }
