@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["--text", name] => {
             let all = transfers();
             let found = all.iter().find(|transfer| transfer.name == *name);
-            println!("{}", found.ok_or("no such transfer")?.text());
+            writeln!(std::io::stdout(), "{}", found.ok_or("no such transfer")?.text())?;
             Ok(())
         }
         ["--differences", path] => differences(path),
@@ -60,7 +60,7 @@ fn child(device: &str, path: &str, start: usize) -> Result<(), Box<dyn Error>> {
     for transfer in transfers().get(start..).unwrap_or(&[]) {
         let entry = measured(transfer, &mut *device, &mut *emulator);
         let failed = entry.error.clone();
-        println!("{}: {}", entry.transfer, said(&entry));
+        writeln!(std::io::stdout(), "{}: {}", entry.transfer, said(&entry))?;
         append(path, &entry)?;
         if let Some(error) = failed {
             return Err(error.into());
@@ -82,9 +82,15 @@ fn differences(path: &str) -> Result<(), Box<dyn Error>> {
         let mut shown = 0;
         for (number, word) in other.chunks(4).enumerate() {
             let told: String = (0..4).map(|part| byte(4 * number + 3 - part)).collect();
-            let ours: String = word.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+            let ours: String =
+                word.iter().rev().copied().map(two_digits).collect::<Vec<_>>().concat();
             if told != ours && shown < 40 {
-                println!("{}: at {:#x} {told}, emulator {ours}", entry.transfer, 4 * number);
+                writeln!(
+                    std::io::stdout(),
+                    "{}: at {:#x} {told}, emulator {ours}",
+                    entry.transfer,
+                    4 * number
+                )?;
                 shown += 1;
             }
         }
@@ -112,12 +118,13 @@ fn measured(
         }
         Ok(bytes) => {
             let other = transfer.run(emulator, Schedule::InOrder).ok();
-            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let text =
+                |bytes: &[u8]| bytes.iter().copied().map(two_digits).collect::<Vec<_>>().concat();
             TransferEntry {
                 transfer: name,
                 digest: transfer_digest(&bytes),
                 error: None,
-                bytes: (other.as_deref() != Some(&bytes[..])).then(|| hex(&bytes)),
+                bytes: (other.as_deref() != Some(&bytes[..])).then(|| text(&bytes)),
             }
         }
     }
@@ -127,4 +134,8 @@ fn append(path: &str, entry: &TransferEntry) -> Result<(), Box<dyn Error>> {
     let line = serde_json::to_string(entry)? + "\n";
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     Ok(file.write_all(line.as_bytes())?)
+}
+
+fn two_digits(byte: u8) -> String {
+    format!("{byte:02x}")
 }

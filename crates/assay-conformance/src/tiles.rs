@@ -125,7 +125,7 @@ pub fn tile_forms() -> Vec<TileForm> {
         if let Some(other) = last_selector(&form.opcode) {
             let text = plain.text.replacen(", 0;\n", &format!(", {other};\n"), 1);
             let name = format!("{} with selector {other}", plain.name);
-            let program = Program { text, name, ..plain.clone() };
+            let program = Program { name, text, ..plain.clone() };
             forms.push(TileForm { program, contents: contents.clone(), lanes: 32 });
         }
         forms.push(TileForm { program: plain, contents, lanes: 32 });
@@ -235,11 +235,10 @@ fn float(
     let draw = word >> 40;
     let near = (top >> 1) + draw % 7 - 3.min(top >> 1);
     let field = match (class, content.part) {
-        (Class::Normal | Class::Special, _) => near,
         (Class::Wide, _) => draw % (top + 1),
         (Class::Cancelling, Part::C) => (top >> 1) - (draw % 12).min(top >> 1),
-        (Class::Cancelling, _) => near,
-        (Class::Subnormal, Part::B) if draw % 4 != 0 => (draw >> 2) % (top + 1),
+        (Class::Normal | Class::Special | Class::Cancelling, _) => near,
+        (Class::Subnormal, Part::B) if !draw.is_multiple_of(4) => (draw >> 2) % (top + 1),
         (Class::Subnormal, _) => draw % 3 / 2,
     };
     let sign = (word >> 63) << (exponent + mantissa);

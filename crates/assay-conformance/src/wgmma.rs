@@ -229,12 +229,13 @@ impl Product<'_> {
             return String::new();
         }
         let sign = |negated| if negated { "-1" } else { "1" };
+        let turned = |turned| if turned { ", 1" } else { ", 0" };
         let mut all = format!(", {}, {}", sign(self.negated[0]), sign(self.negated[1]));
         if a.bits() == 16 {
             if !self.in_registers {
-                all += &format!(", {}", u8::from(self.a.turned));
+                all.push_str(turned(self.a.turned));
             }
-            all += &format!(", {}", u8::from(self.b.turned));
+            all.push_str(turned(self.b.turned));
         }
         all
     }

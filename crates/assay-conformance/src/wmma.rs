@@ -61,7 +61,7 @@ pub(crate) fn product(form: &Form, writer: &mut Writer) -> Result<Check, Skip> {
         tiles.strided = strided(form);
         tiles.multiplies = (place < 2).then(|| tiles.plain_product());
     }
-    tiles.write(writer)
+    Ok(tiles.write(writer))
 }
 
 /// Whether a load or store has a stride.
@@ -126,7 +126,7 @@ impl Tiles {
         bits / (32 * register_type(self.types[index]).bits())
     }
 
-    fn write(&self, writer: &mut Writer) -> Result<Check, Skip> {
+    fn write(&self, writer: &mut Writer) -> Check {
         let places = if self.multiplies.is_some() { 0..4 } else { 2..4 };
         writer.line(".reg .b32 %warp, %own;");
         writer.line("shr.u32 %warp, %lane, 5;\nand.b32 %own, %lane, 31;");
@@ -149,7 +149,8 @@ impl Tiles {
             let [a, b, c, d] = [0, 1, 2, 3].map(|index| &fragments[index]);
             writer.line(&format!("{product} {d}, {a}, {b}, {c};"));
         } else {
-            fragments[3] = fragments[2].clone();
+            let moved = fragments[2].clone();
+            fragments[3] = moved;
         }
         let from = &fragments[3];
         let address = self.address(3);
@@ -158,7 +159,7 @@ impl Tiles {
         writer.line(&format!("{} {at}, {from}{stride};", self.access(3)));
         writer.line("bar.sync 0;");
         self.read(writer);
-        Ok(Check::Exact)
+        Check::Exact
     }
 
     /// Whether a tile is in global memory.

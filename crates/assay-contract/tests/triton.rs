@@ -35,7 +35,7 @@ args = [
 launches = [{ grid = ["rows", "2"], args = ["x", "y", "cols"] }]
 "#;
 
-/// Builds of 8 warps in clusters of 2, with 64 bytes of scratch a block; none for sm_120.
+/// Builds of 8 warps in clusters of 2, with 64 bytes of scratch a block; none for `sm_120`.
 struct Canned;
 
 impl Files for Canned {

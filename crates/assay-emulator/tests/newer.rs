@@ -89,7 +89,7 @@ fn e2m1(value: f32) -> u32 {
     }
     let distance = |code: usize| (value.abs().min(6.0) - MAGNITUDES[code]).abs();
     let nearer = |best: usize, code: usize| {
-        let tie = distance(code) == distance(best) && code % 2 == 0;
+        let tie = distance(code) == distance(best) && code.is_multiple_of(2);
         if distance(code) < distance(best) || tie { code } else { best }
     };
     let code = (1..8).fold(0, nearer);

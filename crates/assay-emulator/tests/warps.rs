@@ -192,7 +192,7 @@ HERE:\n";
             );
             assert_eq!(
                 run("and.b32 %r4, %r1, 1; match.any.sync.b32 %r2, %r4, %r3;"),
-                each(|n| (0x55 << (n & 1)) << (n & 24))
+                each(|n| (0x55 << (n & 1)) << (n & 0x18))
             );
         }
     }

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::fmt::Write as _;
+
 use assay_emulator::{FaultKind, LaunchConfig, Schedule};
 use assay_num::random::SplitMix64;
 use common::{Bench, line_of};
@@ -154,13 +156,14 @@ COPY:
         );
         let at = |index: usize| 2 * IMAGE + 4 * index;
         for index in 0..self.accumulators() {
-            text += &format!("    ld.global.b32 %d{index}, [%rd4+{}];\n", at(index));
+            let _ = writeln!(text, "    ld.global.b32 %d{index}, [%rd4+{}];", at(index));
         }
         for index in 0..4 {
             let from = at(self.accumulators() + index);
-            text += &format!("    ld.global.b32 %a{index}, [%rd4+{from}];\n");
+            let _ = writeln!(text, "    ld.global.b32 %a{index}, [%rd4+{from}];");
         }
-        text += &format!(
+        let _ = write!(
+            text,
             "    wgmma.fence.sync.aligned;
     wgmma.mma_async.sync.aligned.{shape}.{types} {{{d}}}, {a}, %rd5, %p2{immediates};
 {between}
@@ -171,7 +174,7 @@ COPY:
             immediates = self.immediates,
         );
         for index in 0..self.accumulators() {
-            text += &format!("    st.global.b32 [%rd4+{}], %d{index};\n", at(index));
+            let _ = writeln!(text, "    st.global.b32 [%rd4+{}], %d{index};", at(index));
         }
         text + "    ret;\n}\n"
     }
@@ -300,7 +303,7 @@ COPY:
             "f32" => f32::from_bits(word) as i64,
             _ => {
                 let (sign, word) = (word >> 15 & 1, word & 0x7fff);
-                let scale = f32::from_bits((word >> 10) + 112 << 23 | (word & 0x3ff) << 13);
+                let scale = f32::from_bits(((word >> 10) + 112) << 23 | (word & 0x3ff) << 13);
                 let value = if word == 0 { 0 } else { scale as i64 };
                 if sign == 1 { -value } else { value }
             }

@@ -52,7 +52,7 @@ fn value_of(ty: &str, bytes: &[u8]) -> i64 {
         "f16" => {
             let bits = u32::from(u16::from_le_bytes([bytes[0], bytes[1]]));
             let magnitude = f32::from_bits(((bits & 0x7fff) << 13) + (112 << 23));
-            let value = if bits & 0x7fff == 0 { 0.0 } else { magnitude };
+            let value = if matches!(bits, 0 | 0x8000) { 0.0 } else { magnitude };
             (if bits >> 15 == 1 { -value } else { value }) as i64
         }
         "f64" => f64::from_bits(u64::from_le_bytes(bytes.try_into().unwrap())) as i64,

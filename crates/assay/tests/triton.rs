@@ -230,7 +230,7 @@ fn a_target_that_triton_refuses_leaves_the_others() {
     assert_eq!(output.status.code(), Some(2), "{words}");
 }
 
-/// sm_80 has no such numbers.
+/// `sm_80` has no such numbers.
 const WIDEN: &str = "\
 import triton
 import triton.language as tl

@@ -15,12 +15,11 @@ pub(super) const THREADS: u32 = 128;
 
 /// The whole module.
 pub(super) fn text(transfer: &Transfer) -> String {
-    let coordinates: String = (0..5)
-        .map(|axis| {
-            let (start, step) = (transfer.start[axis], transfer.step[axis]);
-            format!("mad.lo.s32 %c{axis}, %block, {step}, {start};\n")
-        })
-        .collect();
+    let coordinates = (0..5).map(|axis| {
+        let (start, step) = (transfer.start[axis], transfer.step[axis]);
+        format!("mad.lo.s32 %c{axis}, %block, {step}, {start};\n")
+    });
+    let coordinates = coordinates.collect::<Vec<_>>().concat();
     let map = if transfer.made {
         make(&transfer.map)
     } else {

@@ -89,7 +89,7 @@ fn load_at(name: &str, map: TensorMap, at: u32) -> Transfer {
          [%tile+{at}], [%map, {to}], [%gate];"
     );
     Transfer {
-        name: format!("load {rank}d {}", name),
+        name: format!("load {rank}d {name}"),
         body: kernel::load(&copy, box_bytes(&map)),
         map,
         made: false,
@@ -209,11 +209,9 @@ fn pixel_load(name: &str, map: TensorMap, offsets: &[u16]) -> Transfer {
     let (rank, to) = (map.rank, coordinates(map.rank));
     let moved: Vec<String> = offsets.iter().map(ToString::to_string).collect();
     let moved = moved.join(", ");
-    let registers: String = offsets
-        .iter()
-        .enumerate()
-        .map(|(axis, offset)| format!("mov.b16 %h{axis}, {offset};\n"))
-        .collect();
+    let registers = offsets.iter().enumerate();
+    let registers = registers.map(|(axis, offset)| format!("mov.b16 %h{axis}, {offset};\n"));
+    let registers = registers.collect::<Vec<_>>().concat();
     let names: Vec<String> = (0..offsets.len()).map(|axis| format!("%h{axis}")).collect();
     let names = names.join(", ");
     let copy = format!(
@@ -363,8 +361,7 @@ fn operations(element: TensorElement) -> &'static [&'static str] {
         TensorElement::U32 => &["add", "min", "max", "inc", "dec", "and", "or", "xor"],
         TensorElement::S32 => &["add", "min", "max", "and"],
         TensorElement::U64 => &["add", "min", "max", "and", "or", "xor"],
-        TensorElement::S64 => &["add", "min", "max"],
-        TensorElement::F16 | TensorElement::Bf16 => &["add", "min", "max"],
+        TensorElement::S64 | TensorElement::F16 | TensorElement::Bf16 => &["add", "min", "max"],
         _ => &["add"],
     }
 }

@@ -59,15 +59,14 @@ pub(super) fn read_triton(
     for (architecture, build) in files.triton(&source) {
         let (module, facts) = match build {
             Ok(build) => built(name, &source, build),
-            Err(TritonFailure::Missing { what }) => unbuilt(name, &source, architecture, what),
+            Err(TritonFailure::Missing { what }) => unbuilt(name, &source, architecture, &what),
             Err(TritonFailure::Refused { message, hint }) => {
                 let same = |other: &&mut Refusal| other.message == message;
-                match refused.iter_mut().find(same) {
-                    Some(other) => other.targets.push(format!("sm_{architecture}")),
-                    None => {
-                        let targets = vec![format!("sm_{architecture}")];
-                        refused.push(Refusal { targets, message, hint });
-                    }
+                if let Some(other) = refused.iter_mut().find(same) {
+                    other.targets.push(format!("sm_{architecture}"));
+                } else {
+                    let targets = vec![format!("sm_{architecture}")];
+                    refused.push(Refusal { targets, message, hint });
                 }
                 continue;
             }
@@ -192,7 +191,7 @@ fn unbuilt(
     name: &str,
     source: &TritonSource,
     architecture: u32,
-    what: String,
+    what: &str,
 ) -> (Arc<ModuleRef>, TritonFacts) {
     let warps = match source.options.get("num_warps") {
         Some(TritonValue::Integer(warps)) => *warps,

@@ -93,7 +93,9 @@ fn scans(facts: &Facts) -> Case {
 fn histogram(facts: &Facts) -> Case {
     let x = integers(25, 1000, 0, 64);
     let mut counts = vec![0_i32; 64];
-    x.iter().for_each(|value| counts[*value as usize] += 1);
+    for value in &x {
+        counts[*value as usize] += 1;
+    }
     let grid = [4, 1, 1];
     let case = facts.launch(grid).reads(&x).updates(bytes(&[0_i32; 64]), exact(&counts));
     facts.end(case.value(1000_i32), grid)

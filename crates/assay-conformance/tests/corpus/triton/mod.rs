@@ -1,4 +1,4 @@
-//! What Triton makes of the kernels in `tests/corpus/triton/`, for sm_80, sm_90 and sm_120.
+//! What Triton makes of the kernels in `tests/corpus/triton/`, for `sm_80`, `sm_90` and `sm_120`.
 //!
 //! One Python process compiles all of it, once for each state of the sources. What Triton refuses
 //! is a list in this file, with Triton's reason, and so is what the emulator does not run.

@@ -13,7 +13,7 @@ pub(super) fn case(facts: &Facts) -> Option<Case> {
         "matmul_bf16" | "matmul_persistent" => {
             product(facts, &Shape::PLAIN, (Bf16, Bf16, F32), FINE)
         }
-        "matmul_f16" => product(facts, &Shape::PLAIN, (F16, F16, F16), FINE),
+        "matmul_f16" | "matmul_descriptor" => product(facts, &Shape::PLAIN, (F16, F16, F16), FINE),
         "matmul_f16_short" => product(facts, &Shape::SHORT, (F16, F16, F32), FINE),
         // Every step along k is rounded to fp16.
         "matmul_f16_total" => product(facts, &Shape::PLAIN, (F16, F16, F16), 6.0 * 4.9e-4),
@@ -24,7 +24,6 @@ pub(super) fn case(facts: &Facts) -> Option<Case> {
         "matmul_e5m2" => product(facts, &Shape::TURNED, (E5m2, E5m2, F32), COARSE),
         "matmul_int8" => int8(facts),
         "matmul_int4" => int4(facts),
-        "matmul_descriptor" => product(facts, &Shape::PLAIN, (F16, F16, F16), FINE),
         "matmul_cluster" => product(facts, &Shape::CLUSTER, (F16, F16, F32), FINE),
         "descriptor_reduce" => descriptor_reduce(facts),
         "matmul_mxfp8" => scaled(facts, (E4m3, E4m3), 32),
@@ -40,7 +39,7 @@ pub(super) fn case(facts: &Facts) -> Option<Case> {
 const FINE: f64 = 80.0 * 1.2e-7;
 /// Each factor is cut to 11 bits.
 const TF32: f64 = 9.8e-4;
-/// 8-bit floats are summed with 13 bits after the point of the largest term (sm_89 to sm_90).
+/// 8-bit floats are summed with 13 bits after the point of the largest term (`sm_89` to `sm_90`).
 const COARSE: f64 = 3.0 * 1.3e-4;
 
 /// Sizes, tiles, and how B lies.
@@ -94,7 +93,8 @@ fn near(format: Format, want: Vec<f64>, sizes: Vec<f64>, share: f64) -> crate::c
     judged(format.storage_bytes(want.len()), move |got| {
         for (at, got) in format.decode_slice(got).into_iter().enumerate() {
             let allowed = sizes[at] * share + want[at].abs() * format.unit_roundoff();
-            if !((got - want[at]).abs() <= allowed) {
+            let is_near = (got - want[at]).abs() <= allowed;
+            if !is_near {
                 return Err(format!("element {at} is {got}, not {} within {allowed}", want[at]));
             }
         }
