@@ -130,6 +130,32 @@ fn an_opcode_that_is_not_emulated_is_unsupported_and_no_fault() {
 }
 
 #[test]
+fn shared_memory_over_the_target_s_limit_is_refused_with_the_largest_variable_and_its_line() {
+    let module = |bytes: u32| {
+        format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 4 .b8 small[64];\n\
+             .visible .entry k()\n{{\n.shared .align 16 .b8 tile[{bytes}];\n\
+             .reg .b32 %r<3>;\nst.shared.u32 [small], 1;\nst.shared.u32 [tile], 1;\nret;\n}}\n"
+        )
+    };
+    // Kilobytes that a block may have: 99, 163, 227.
+    for (architecture, most) in [(86, 99), (80, 163), (90, 227)] {
+        for (bytes, fits) in [((most << 10) - 64, true), ((most << 10) + 1, false)] {
+            let mut device =
+                EmulatorDevice::new(EmulatorOptions { architecture, ..EmulatorOptions::default() });
+            let text = module(bytes);
+            let loaded = device.load(&Image::ptx("large.ptx", &text)).expect("loads");
+            let outcome = run(&mut device, &Launch::new(loaded, "k"));
+            assert_eq!(outcome.is_ok(), fits, "sm_{architecture}, {bytes}: {outcome:?}");
+            if let Err(error) = outcome {
+                let words = format!("over {}; the largest is tile at large.ptx:7", most << 10);
+                assert!(error.to_string().contains(&words), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn clusters_run_on_sm_90_and_are_unsupported_on_sm_80() {
     for architecture in [80, 90] {
         let mut device =

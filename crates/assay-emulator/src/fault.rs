@@ -184,10 +184,13 @@ pub enum FaultKind {
         /// The kernels it has.
         available: Vec<String>,
     },
-    /// Calls nest too deeply.
+    /// Calls nest too deeply, or take too much memory.
     StackOverflow {
         /// The depth reached.
         depth: u32,
+        /// Bytes that a thread's stack would take: its frames and the registers that calls save,
+        /// or for `alloca` what was allocated.
+        bytes: u64,
     },
     /// An address that belongs to no space, such as a null pointer or a call to nowhere.
     InvalidAddress {
@@ -273,7 +276,7 @@ impl FaultKind {
             FaultKind::Unsupported { .. } => "run this kernel on a GPU",
             FaultKind::InvalidLaunch { .. } => "correct the launch",
             FaultKind::SymbolNotFound { .. } => "name one of the kernels of the module",
-            FaultKind::StackOverflow { .. } => "bound the recursion",
+            FaultKind::StackOverflow { .. } => "bound the recursion, or make its frames smaller",
             FaultKind::InvalidAddress { .. } => "check the pointer arguments",
             FaultKind::Internal { .. } => "please report this as a defect of the emulator",
         }
@@ -315,8 +318,9 @@ impl fmt::Display for FaultKind {
             FaultKind::SymbolNotFound { available } => {
                 write!(formatter, "no such kernel; the module has: {}", available.join(", "))
             }
-            FaultKind::StackOverflow { depth } => {
-                write!(formatter, "stack overflow: calls nest {depth} deep")
+            FaultKind::StackOverflow { depth, bytes } => {
+                let stack = format_args!("{bytes} bytes of stack a thread");
+                write!(formatter, "stack overflow: calls nest {depth} deep, with {stack}")
             }
             FaultKind::InvalidAddress { address } => {
                 write!(formatter, "invalid address {address:#x}")

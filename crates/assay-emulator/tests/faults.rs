@@ -135,6 +135,24 @@ fn huge_variables_are_refused_rather_than_allocated() {
 }
 
 #[test]
+fn frames_whose_sizes_add_up_to_more_than_32_bits_are_refused() {
+    let function = |name: &str, bytes: u64, next: &str| {
+        format!(
+            ".func {name}()\n{{\n.local .align 8 .b8 frame[{bytes}];\nst.local.u32 [frame], 1;\n\
+             {next}\nret;\n}}\n"
+        )
+    };
+    for bytes in [0xffff_fff8, 0x8000_0000, 0x4000_0000, 0x1_0000_0000, (1 << 40) - 8] {
+        let inner = function("inner", bytes, "");
+        let outer = function("outer", bytes, "call inner, ();\ncall inner, ();");
+        let kernel = pointer_kernel("", "    call outer, ();\n    call inner, ();");
+        let source = kernel.replacen(HEADER, &format!("{HEADER}{inner}{outer}"), 1);
+        let reason = refused(&compile(&source), &LaunchConfig::default());
+        assert!(reason.contains("local memory"), "{bytes}: {reason}");
+    }
+}
+
+#[test]
 fn misaligned_accesses_are_caught() {
     let fault = simple_fault("    ld.global.u32 %r2, [%rd1+2]; // here");
     assert!(matches!(fault.kind, FaultKind::Misaligned { bytes: 4, .. }), "{fault}");

@@ -176,6 +176,29 @@ fn broken_files_name_the_place() {
 }
 
 #[test]
+fn a_kernel_that_is_cut_anywhere_is_an_error_with_a_line_of_the_text() {
+    let whole = kernel("add.s32 %r1, %r2, 0x10;\nld.global.v2.f32 {%f1, %f2}, [%rd1+8];");
+    let body = whole.find(".visible").expect("there is a kernel");
+    let end = whole.rfind('}').expect("it ends");
+    for cut in body + 1..=end {
+        let text = &whole[..cut];
+        let error = parse(text).err().unwrap_or_else(|| panic!("{text:?} is accepted"));
+        let lines = text.split('\n').count() as u32;
+        assert!((1..=lines).contains(&error.line), "{error}\n{text}");
+    }
+}
+
+#[test]
+fn garbage_in_a_kernel_is_an_error_at_its_line() {
+    let garbage = ["???", "\u{0}\u{1}\u{2};", "add add add;", "\u{fffd}%&$#", "1234;", ") ret;"];
+    for garbage in garbage {
+        let error = rejected(&format!("add.s32 %r1, %r2, %r3;\n\n{garbage}\n"));
+        assert_eq!(error.line, 12, "{garbage:?}: {error}");
+        assert!(!error.message.is_empty() && error.to_string().starts_with("12:"), "{error}");
+    }
+}
+
+#[test]
 fn constants_of_warpgroup_instructions_keep_to_what_the_isa_has() {
     accepted("setmaxnreg.inc.sync.aligned.u32 232;");
     let (message, _) = complaint("setmaxnreg.inc.sync.aligned.u32 20;");

@@ -270,7 +270,17 @@ impl<O: Observer> Engine<'_, O> {
         let warp = &self.block.warps[self.warp];
         let stride = warp.local.len() / LANES;
         let end = at.checked_add(length)?;
-        (end <= stride as u64).then(|| (lane * stride + at as usize, lane * stride + end as usize))
+        (end <= self.local_end() as u64)
+            .then(|| (lane * stride + at as usize, lane * stride + end as usize))
+    }
+
+    /// Where local memory ends for the running group: behind its own level of recursion.
+    fn local_end(&self) -> usize {
+        let levels = self.group.level as usize + 1;
+        match self.group.level {
+            0 => self.launch.local_bytes as usize,
+            _ => levels * self.code().level_local as usize,
+        }
     }
 
     /// The bytes that one lane writes.
@@ -375,9 +385,7 @@ impl<O: Observer> Engine<'_, O> {
             SpaceKind::Shared => self.nearest_shared(at),
             SpaceKind::Cluster => self.nearest_shared(address::unmapped(at).1),
             SpaceKind::Param => Some(whole(self.launch.parameters.len())),
-            SpaceKind::Local | SpaceKind::Frame => {
-                Some(whole(self.block.warps[self.warp].local.len() / LANES))
-            }
+            SpaceKind::Local | SpaceKind::Frame => Some(whole(self.local_end())),
             _ => self.memory.nearest(at),
         };
         let (space, bytes) = (fault_space(space), length as u32);

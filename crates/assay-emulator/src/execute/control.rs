@@ -3,16 +3,21 @@
 use super::access::lanes_of;
 use super::address;
 use super::block::BARRIERS;
+use super::calls::StackEntry;
 use super::effect::SpaceKind;
-use super::engine::{Engine, Flow, StackEntry, Step, Trouble};
-use super::frame::{LANES, Operands};
-use super::warp::{Group, Wait};
+use super::engine::{Engine, Flow, Step, Trouble};
+use super::frame::{LANES, Operands, Row};
+use super::warp::{Group, Wait, Warp};
 use crate::fault::FaultKind;
 use crate::observer::Observer;
 use crate::program::{BuiltIn, Callee, Carried};
 
 /// How deep calls may nest.
 const DEEPEST_CALL: u32 = 1024;
+/// The most bytes that the registers and local memory of a warp may take once calls recurse.
+const LARGEST_WARP: usize = 64 << 20;
+/// The same for all warps of a block.
+const LARGEST_BLOCK: usize = 256 << 20;
 
 impl<O: Observer> Engine<'_, O> {
     /// `exit`: the lanes of `mask` are gone.
@@ -116,13 +121,15 @@ impl<O: Observer> Engine<'_, O> {
         let depth = self.group.depth + 1;
         let level = self.group.level + u32::from(recursive);
         if depth > DEEPEST_CALL {
-            return Err(Trouble::new(FaultKind::StackOverflow { depth }, mask));
+            return Err(self.stack_overflow(depth, level, mask));
         }
         if function.entry == u32::MAX {
             let opcode = format!("call of {}", function.name);
             return Err(Trouble::new(FaultKind::Unsupported { opcode }, mask));
         }
-        self.grow(level);
+        if !self.grow(level) {
+            return Err(self.stack_overflow(depth, level, mask));
+        }
         let entry = StackEntry {
             parent: self.group.stack,
             return_pc: self.group.pc + 1,
@@ -131,7 +138,7 @@ impl<O: Observer> Engine<'_, O> {
             caller_level: self.group.level,
             caller_depth: self.group.depth,
         };
-        let stack = self.intern(entry);
+        let stack = self.stacks.intern(entry);
         let arguments = code.calls[call].arguments.iter().zip(&function.parameter_places);
         for (argument, &(to, bytes)) in arguments {
             self.pass(*argument, self.group.level, (to, bytes), level, mask);
@@ -141,23 +148,48 @@ impl<O: Observer> Engine<'_, O> {
         Ok(())
     }
 
-    /// The index of a call stack; equal stacks have equal indices.
-    fn intern(&mut self, entry: StackEntry) -> u32 {
-        if let Some(found) = self.stacks.iter().rposition(|known| *known == entry) {
-            return found as u32;
-        }
-        self.stacks.push(entry);
-        self.stacks.len() as u32 - 1
+    /// The fault of a call that would raise the lanes of `mask` to this depth and level.
+    fn stack_overflow(&self, depth: u32, level: u32, mask: u32) -> Box<Trouble> {
+        let bytes = (u64::from(level) + 1) * self.level_bytes() as u64 / LANES as u64;
+        Trouble::new(FaultKind::StackOverflow { depth, bytes }, mask)
     }
 
-    /// Makes registers and local memory for a level of recursion.
-    fn grow(&mut self, level: u32) {
+    /// Bytes of registers and local memory that one level of recursion takes of a warp.
+    fn level_bytes(&self) -> usize {
+        let code = self.code();
+        code.level_rows as usize * size_of::<Row>() + code.level_local as usize * LANES
+    }
+
+    /// Makes registers and local memory for a level of recursion; false where that is too much.
+    fn grow(&mut self, level: u32) -> bool {
         let code = self.code();
         let levels = level as usize + 1;
+        let warp = &self.block.warps[self.warp];
+        let rows = levels * code.level_rows as usize;
+        let local = levels * code.level_local as usize * LANES;
+        if warp.registers.len() < rows || warp.local.len() < local {
+            // Twice as much as before: deep recursion would copy all of it at every level.
+            let most = LARGEST_WARP / self.level_bytes().max(1);
+            let ahead = levels.next_power_of_two().min(most.max(1));
+            let held = |warp: &Warp| size_of_val(&warp.registers[..]) + warp.local.len();
+            let others = self.block.warps.iter().map(held).sum::<usize>() - held(warp);
+            let fits = others + ahead * self.level_bytes() <= LARGEST_BLOCK;
+            if level > 0 && (levels > ahead || !fits) {
+                return false;
+            }
+            self.reserve(ahead.max(levels));
+        }
+        self.enter();
+        true
+    }
+
+    /// Makes registers and local memory for so many levels of recursion.
+    fn reserve(&mut self, levels: usize) {
+        let code = self.code();
         let warp = &mut self.block.warps[self.warp];
         let rows = levels * code.level_rows as usize;
         if warp.registers.len() < rows {
-            warp.registers.resize(rows, super::frame::Row([0; LANES]));
+            warp.registers.resize(rows, Row([0; LANES]));
         }
         let predicates = levels * code.level_predicates as usize;
         for index in warp.predicates.len()..predicates {
@@ -174,7 +206,6 @@ impl<O: Observer> Engine<'_, O> {
             }
             warp.local = local;
         }
-        self.enter();
     }
 
     /// Copies an argument into the callee's local memory.
@@ -217,7 +248,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// `ret` of a device function.
     pub(crate) fn return_from_call(&mut self, mask: u32) -> Step {
-        let entry = self.stacks[self.group.stack as usize];
+        let entry = self.stacks.top(self.group.stack);
         let code = self.code();
         let level = self.group.level;
         let places = &code.functions[entry.function as usize].return_places;

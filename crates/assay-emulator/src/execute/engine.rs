@@ -12,6 +12,7 @@ use crate::program::{Action, Code, Inner, Op};
 use crate::schedule::Chooser;
 
 use super::block::Block;
+use super::calls::CallStacks;
 use super::frame::{Frame, Row};
 use super::warp::{Group, Wait};
 
@@ -54,18 +55,6 @@ pub(crate) enum Outcome {
     Blocked,
     /// The slice is used up.
     Sliced,
-}
-
-/// One call on a call stack.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct StackEntry {
-    /// The rest of the stack.
-    pub(crate) parent: u32,
-    pub(crate) return_pc: u32,
-    pub(crate) call: u32,
-    pub(crate) function: u32,
-    pub(crate) caller_level: u32,
-    pub(crate) caller_depth: u32,
 }
 
 /// What stays the same during a launch.
@@ -136,7 +125,7 @@ pub(crate) struct Engine<'m, O> {
     /// Where the current straight line started.
     pub(crate) line_start: u32,
     pub(crate) lane_operations: u64,
-    pub(crate) stacks: Vec<StackEntry>,
+    pub(crate) stacks: CallStacks,
     /// For each op, the allocation that it last touched.
     pub(crate) hints: Vec<u32>,
     pub(crate) output: String,
@@ -160,14 +149,6 @@ impl<'m, O: Observer> Engine<'m, O> {
             seed,
         };
         let group = Group { mask: 0, pc: 0, stack: 0, depth: 0, level: 0, wait: Wait::Ready };
-        let root = StackEntry {
-            parent: 0,
-            return_pc: 0,
-            call: 0,
-            function: 0,
-            caller_level: 0,
-            caller_depth: 0,
-        };
         Engine {
             memory,
             program,
@@ -189,7 +170,7 @@ impl<'m, O: Observer> Engine<'m, O> {
             executed: 0,
             line_start: 0,
             lane_operations: 0,
-            stacks: vec![root],
+            stacks: CallStacks::new(),
             hints: vec![0; program.code.ops.len()],
             output: String::new(),
         }

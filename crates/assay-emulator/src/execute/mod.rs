@@ -7,6 +7,7 @@ mod atomic;
 mod barrier;
 pub(crate) mod block;
 pub(crate) mod bulk;
+mod calls;
 mod cluster;
 mod collective;
 mod control;

@@ -30,7 +30,10 @@ impl<O: Observer> Engine<'_, O> {
             let end = start.saturating_add(sizes[lane]);
             if end > STACK_BYTES {
                 let depth = self.group.depth;
-                return Err(Trouble::new(FaultKind::StackOverflow { depth }, 1 << lane));
+                return Err(Trouble::new(
+                    FaultKind::StackOverflow { depth, bytes: end },
+                    1 << lane,
+                ));
             }
             warp.stack_used[lane] = end;
             addresses[lane] = STACK_BASE + start;
