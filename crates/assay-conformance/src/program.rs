@@ -1,5 +1,7 @@
 //! From a form of the table to a program: what it loads, the instruction, what it stores.
 
+use std::collections::BTreeMap;
+
 use assay_ptx::forms::{Form, FormOperand, FormOperandKind};
 use assay_ptx::{Base, Modifier, Opcode, Type};
 
@@ -76,6 +78,15 @@ fn name_apart(programs: &mut [Program]) {
             }
         }
         start += count;
+    }
+    // Some take as many operands in another way: the table's second and third of them say so.
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for program in programs {
+        let times = seen.entry(program.name.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            program.name = format!("{} ({times})", program.name);
+        }
     }
 }
 

@@ -47,7 +47,8 @@ pub(super) fn read_module(
     if let Some(triton) = table.get("triton") {
         if let Some(entry) = NOT_OF_TRITON.iter().find_map(|key| table.get(key)) {
             let message = format!("a module with `triton` has no `{}`", entry.path);
-            return Err(entry.error(message).hint("Triton compiles the source for each target"));
+            let error = entry.error(message).hint("Triton compiles the source for each target");
+            return Ok(Module::Broken(error));
         }
         let chips = table.get("chips").map(|chips| read_chips(&chips)).transpose()?;
         return Ok(match read_triton(name, &triton, files) {
