@@ -25,8 +25,8 @@ use assay_num::random::SplitMix64;
 
 /// Executions where nothing asks for more.
 const RUNS: u64 = 6_000;
-/// Longest time that one text may take, in a build of any kind on a machine of any load: the slowest
-/// takes about a second. The budget of instructions is what ends a launch.
+/// Longest time that one text may take, in a build of any kind on a machine of any load. The budget
+/// of instructions is what ends a launch.
 const LONGEST: Duration = Duration::from_secs(300);
 
 fn setting(name: &str, default: u64) -> u64 {
