@@ -56,15 +56,6 @@ const FINDINGS: &[(&str, u32, &str)] = &[(
     "Triton 3.6 reads the fp16 sums of wgmma before wgmma.wait_group",
 )];
 
-/// What does not decode: the kernel, the target, and what the decoder says.
-const NOT_DECODED: &[(&str, u32, &str)] = &[
-    ("matmul_mxfp8", 90, WIDENED),
-    ("matmul_mxfp8_e5m2", 90, WIDENED),
-    ("matmul_mxfp8_mxfp4", 90, WIDENED),
-    ("matmul_mxfp8_mxfp4", 120, WIDENED),
-];
-const WIDENED: &str = "the parts of `cvt.bf16.f16` do not go together";
-
 impl Facts {
     /// The kernel with a grid, and what its metadata says of the launch.
     pub(crate) fn launch(&self, grid: [u32; 3]) -> Case {
@@ -206,17 +197,6 @@ fn check_refused(refused: &[(String, u32, String)]) {
     assert_eq!(listed, refused.len(), "the list of what Triton refuses is stale");
 }
 
-/// Whether a text of the list still does not decode, for the reason that the list gives.
-fn check_not_decoded(facts: &Facts, folder: &Path) -> bool {
-    let Some(reason) = facts.listed(NOT_DECODED) else { return false };
-    let text = fs::read_to_string(facts.path(folder)).expect("the script wrote it");
-    let error = assay_ptx::parse(&text).err().map(|error| error.to_string());
-    let (name, target) = (&facts.name, facts.target);
-    say(&format!("NOT DECODED: {name}, sm_{target}: {reason}"));
-    assert!(error.is_some_and(|error| error.contains(reason)), "{name}: the list is stale");
-    true
-}
-
 /// Whether a kernel of the list still is right in order, and wrong where what may come late does.
 fn check_finding(facts: &Facts, folder: &Path) -> bool {
     let Some(reason) = facts.listed(FINDINGS) else { return false };
@@ -234,7 +214,7 @@ fn what_triton_makes_of_the_corpus_runs_and_is_right() {
     let Some(folder) = compiled() else { return };
     let (mut facts, refused) = index(&folder);
     check_refused(&refused);
-    facts.retain(|facts| !check_not_decoded(facts, &folder) && !check_finding(facts, &folder));
+    facts.retain(|facts| !check_finding(facts, &folder));
     let entries: Vec<Entry> = facts.iter().map(|facts| entry(facts, &folder)).collect();
     run("Triton", &entries);
 }
