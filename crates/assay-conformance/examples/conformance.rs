@@ -4,7 +4,10 @@
 //!     cargo run -p assay-conformance --example conformance -- \
 //!         tiles 102400 mma 0/1 cuda:0 h200-tiles.jsonl
 //!
-//! `tiles` runs so many tiles of each form whose name begins so, every n-th of them.
+//!     cargo run --release -p assay-conformance --example conformance -- judge h200-tiles.jsonl
+//!
+//! `tiles` runs so many tiles of each form whose name begins so, every n-th of them. `judge` holds
+//! today's emulator against the digests of a record of tiles, and says in it where they differ.
 //!
 //! A GPU's compiler may crash on a form, and take its process with it. So the work is done by a
 //! child that writes as it goes; where one dies, the next goes on in small modules, and the form
@@ -16,9 +19,11 @@ use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_conformance::{Class, TileEntry, TileRecord, measure_tiles, tile_forms};
+use assay_conformance::{Class, TileEntry, TileRecord, judge_tiles, measure_tiles, tile_forms};
 use assay_conformance::{Entry, Head, KERNELS, Program, Record, measure, programs};
 
 /// The seed of every record; the emulator's test uses the record's.
@@ -27,12 +32,16 @@ const SEED: u64 = 1;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
+        [mode, path] if mode == "judge" => judge(path),
         [device, path] => parent(device, path),
         [device, path, kernels] => child(device, path, kernels.parse()?),
         [mode, count, only, share, device, path] if mode == "tiles" => {
             tiles(count.parse()?, only, share, device, path)
         }
-        _ => Err("usage: conformance [tiles COUNT PREFIX SHARE/SHARES] DEVICE FILE".into()),
+        _ => {
+            Err("usage: conformance [tiles COUNT PREFIX SHARE/SHARES] DEVICE FILE | judge FILE"
+                .into())
+        }
     }
 }
 
@@ -74,6 +83,42 @@ fn tiles(
         }
     }
     Ok(())
+}
+
+/// Runs all tiles of a record on the emulator, on all cores, and brings the record up to date and
+/// into the order of the forms.
+fn judge(path: &str) -> Result<(), Box<dyn Error>> {
+    let mut record = TileRecord::read(&fs::read_to_string(path)?)?;
+    let forms = tile_forms();
+    let mut work = Vec::new();
+    for (form, class) in forms.iter().flat_map(|form| Class::ALL.map(|class| (form, class))) {
+        let entry = record.entry(&form.program.name, class).cloned();
+        work.extend(entry.filter(|entry| entry.class == class.name()).map(|e| (form, class, e)));
+    }
+    let (seed, next) = (record.head.seed, AtomicUsize::new(0));
+    let work: Vec<_> = work.into_iter().map(Mutex::new).collect();
+    let judged = || -> Result<(), String> {
+        let mut emulator = assay_device::open("emulator:sm_90").map_err(|e| e.to_string())?;
+        while let Some(item) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut item = item.lock().map_err(|e| e.to_string())?;
+            let (form, class, entry) = &mut *item;
+            judge_tiles(&mut *emulator, form, *class, entry, seed).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(judged)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err("a thread has panicked".to_string()))
+        })
+    })?;
+    let entries = work.into_iter().map(|item| match item.into_inner() {
+        Ok((_, _, entry)) => Ok(entry),
+        Err(_) => Err("a thread has panicked"),
+    });
+    record.entries = entries.collect::<Result<_, _>>()?;
+    Ok(fs::write(path, record.write()?)?)
 }
 
 /// Starts children until each program has its line, then puts the lines in the table's order.

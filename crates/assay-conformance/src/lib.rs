@@ -30,7 +30,7 @@ pub use page::page;
 pub use program::{Check, Program, programs};
 pub use record::{Entry, Head, Record, RecordError, check, measure, settled};
 pub use run::{KERNELS, Ran, module, run};
-pub use tile_record::{TileEntry, TileRecord, check_tiles, measure_tiles};
+pub use tile_record::{TileEntry, TileRecord, check_tiles, judge_tiles, measure_tiles};
 pub use tiles::{CHUNK_THREADS, Class, Content, Part, TileForm, chunk_digest, tile_forms};
 pub use transfers::{Transfer, TransferEntry, transfer_digest, transfers};
 pub use values::{Input, Limit, operands};

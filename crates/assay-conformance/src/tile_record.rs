@@ -25,10 +25,10 @@ pub struct TileEntry {
     /// The emulator does not run the form.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsupported: bool,
-    /// Threads whose results the emulator has otherwise.
+    /// Chunks whose results the emulator has otherwise, in whatever thread.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub differing: usize,
-    /// The digest of each chunk on the emulator, where threads differ.
+    /// The digest of each chunk on the emulator, where some differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emulator: Vec<String>,
     /// The first tiles that differ: the place of the first thread, then for each thread of the tile
@@ -52,6 +52,27 @@ pub struct TileRecord {
 }
 
 impl TileRecord {
+    /// What the record says of a form and class.
+    pub fn entry(&self, form: &str, class: Class) -> Option<&TileEntry> {
+        let own = |entry: &&TileEntry| {
+            entry.form == form && (entry.class == class.name() || entry.rejected)
+        };
+        self.entries.iter().find(own)
+    }
+
+    /// Writes a record: one line for the head and one for each entry.
+    ///
+    /// # Errors
+    /// Never, in practice: all its parts have a form in JSON.
+    pub fn write(&self) -> Result<String, serde_json::Error> {
+        let mut text = serde_json::to_string(&self.head)? + "\n";
+        for entry in &self.entries {
+            text.push_str(&serde_json::to_string(entry)?);
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
     /// Reads a record.
     ///
     /// # Errors
@@ -92,7 +113,6 @@ pub fn measure_tiles(
         tiles: form.chunk_tiles(),
         ..TileEntry::default()
     };
-    let mut emulated_digests = Vec::new();
     for chunk in 0..chunks {
         let words = form.operands(class, chunk, seed);
         let real = match run_words(device, &form.program, &words)? {
@@ -107,25 +127,52 @@ pub fn measure_tiles(
             entry.unsupported = true;
             continue;
         };
-        emulated_digests.push(hexadecimal(chunk_digest(&emulated)));
-        differences(form, &words, &real, &emulated, &mut entry);
+        entry.emulator.push(hexadecimal(chunk_digest(&emulated)));
+        examples(form, &words, &real, &emulated, &mut entry);
     }
-    if entry.differing > 0 {
-        entry.emulator = emulated_digests;
-    }
+    count(&mut entry);
     Ok(entry)
 }
 
-fn differences(
+/// Runs the chunks of an entry on the emulator again, and holds them against the device's digests.
+/// Examples go: what they say of the emulator may no longer be so.
+///
+/// # Errors
+/// What the emulator answers, other than that it does not support the form.
+pub fn judge_tiles(
+    emulator: &mut dyn Device,
     form: &TileForm,
-    words: &[u64],
-    real: &[u64],
-    emulated: &[u64],
+    class: Class,
     entry: &mut TileEntry,
-) {
+    seed: u64,
+) -> Result<(), DeviceError> {
+    entry.unsupported = false;
+    entry.emulator.clear();
+    entry.examples.clear();
+    for chunk in 0..entry.digests.len() {
+        let words = form.operands(class, chunk, seed);
+        let Ran::Results(results) = run_words(emulator, &form.program, &words)? else {
+            entry.unsupported = true;
+            entry.emulator.clear();
+            break;
+        };
+        entry.emulator.push(hexadecimal(chunk_digest(&results)));
+    }
+    count(entry);
+    Ok(())
+}
+
+/// Counts the chunks that differ; where none does, the emulator's digests say nothing.
+fn count(entry: &mut TileEntry) {
+    let pairs = entry.digests.iter().zip(&entry.emulator);
+    entry.differing = pairs.filter(|(real, emulated)| real != emulated).count();
+    if entry.differing == 0 {
+        entry.emulator.clear();
+    }
+}
+
+fn examples(form: &TileForm, words: &[u64], real: &[u64], emulated: &[u64], entry: &mut TileEntry) {
     let (inputs, outputs) = (form.program.inputs.len(), form.program.outputs.len().max(1));
-    let threads = real.chunks(outputs).zip(emulated.chunks(outputs));
-    entry.differing += threads.filter(|(real, emulated)| real != emulated).count();
     let size = form.lanes * outputs;
     for (tile, (a, b)) in real.chunks(size).zip(emulated.chunks(size)).enumerate() {
         if a == b || entry.examples.len() >= KEPT {
@@ -139,20 +186,19 @@ fn differences(
     }
 }
 
-/// Holds the first chunk of a form and class on a device against its entry.
+/// Holds what a device makes of the operands of the first chunk against the entry of its form and
+/// class: the emulator's digest where the record has one, else the GPU's.
 ///
 /// # Errors
 /// One sentence that says what is not as recorded, or what the device answers.
 pub fn check_tiles(
     device: &mut dyn Device,
     form: &TileForm,
-    class: Class,
+    operands: &[u64],
     entry: &TileEntry,
-    seed: u64,
 ) -> Result<(), String> {
-    let name = format!("{} {}", form.program.name, class.name());
-    let words = form.operands(class, 0, seed);
-    let ran = run_words(device, &form.program, &words);
+    let name = format!("{} {}", entry.form, entry.class);
+    let ran = run_words(device, &form.program, operands);
     match ran.map_err(|error| format!("{name}: {error}"))? {
         Ran::Results(results) => {
             let found = Some(hexadecimal(chunk_digest(&results)));
@@ -163,7 +209,7 @@ pub fn check_tiles(
             }
             Err(format!("{name}: digest {found:?}, the record says {expected:?}"))
         }
-        _ if entry.unsupported || entry.rejected => Ok(()),
+        Ran::Unsupported if entry.unsupported => Ok(()),
         other => Err(format!("{name}: no longer runs: {other:?}")),
     }
 }

@@ -85,9 +85,7 @@ impl TensorModel {
             }
             (TensorModel::Volta, _) => aligned(4, 23),
             // For later chips the compiler makes this out of multiplications and additions in f32.
-            (_, Path::Quad) if !half => {
-                Rule { step: whole, fraction: 0, result, order: Order::Fused }
-            }
+            (_, Path::Quad) => Rule { step: whole, fraction: 0, result, order: Order::Fused },
             (TensorModel::Turing, _) => aligned(whole, 24),
             (TensorModel::Ampere | TensorModel::Ada, _) if a.is_byte() => {
                 Rule { step: split, fraction: 13, result: short, order: Order::Aligned }

@@ -220,8 +220,8 @@ fn step_dot(rule: &Rule, products: &[Element], c: u32) -> u32 {
     if rule.result == Output::Half && bits == 0x8000 { 0 } else { bits }
 }
 
-/// f32 throughout: one product, multiply-adds of the others, then the accumulator. For f16 two and
-/// two products, their sum, the accumulator, and a rounding.
+/// f32 throughout: one product, multiply-adds of the others, then the accumulator. For f16 the
+/// first two products, the accumulator, the sum of the other two, and a rounding.
 fn fused(result: Output, products: &[Element], c: u32) -> u32 {
     let chain = |products: &[Element]| {
         products.iter().fold(None, |sum: Option<u32>, &product| {
@@ -236,7 +236,7 @@ fn fused(result: Output, products: &[Element], c: u32) -> u32 {
     let (first, second) = products.split_at(products.len() / 2);
     let [first, second] = [first, second].map(|half| chain(half).unwrap_or(0));
     let c = f16_to_f32(c as u16).to_bits();
-    let sum = add(Output::Single, add(Output::Single, first, second), c);
+    let sum = add(Output::Single, add(Output::Single, first, c), second);
     let sum = Element::single(sum);
     rounded(Output::Half, whole_sum(&[sum]), Rounding::Nearest)
 }
@@ -307,6 +307,21 @@ mod tests {
         assert_eq!(single(&[(infinity, one)], f32::NEG_INFINITY).to_bits(), NAN);
         assert_eq!(single(&[(infinity, zero)], 0.0).to_bits(), NAN);
         assert_eq!(single(&[(infinity, one)], 0.0), f32::INFINITY);
+    }
+
+    #[test]
+    fn four_products_of_halves_and_an_accumulator_are_summed_as_an_h200_does() {
+        let rule = TensorModel::Hopper.rule(Path::Quad, Format::F16, true);
+        // 2048 * 2048 - 2048 * 2048 + 2^-3 with all else zero: in another order 2^-3 is lost.
+        let (big, less, one, eighth) = (0x6800, 0xe800, 0x3c00, 0x3000);
+        let sum = |a: [u32; 4], b: [u32; 4], c| {
+            let [a, b] = [&a, &b].map(|bits| Elements { format: Format::F16, bits });
+            dot(&rule, a, b, c)
+        };
+        assert_eq!(sum([big, less, eighth, 0], [big, big, one, 0], 0), eighth);
+        assert_eq!(sum([big, less, 0, 0], [big, big, 0, 0], eighth), eighth);
+        // The accumulator comes before the second pair: 2^22 + 2^-3 is 2^22.
+        assert_eq!(sum([big, 0, less, 0], [big, 0, big, 0], eighth), 0);
     }
 
     #[test]

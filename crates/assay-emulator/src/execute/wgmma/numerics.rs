@@ -35,6 +35,8 @@ pub(crate) fn products(
             let rule = model.rule(Path::Wgmma, format, multiply.d == Matrix::F16);
             let (a, b) = (Elements { format, bits: a }, Elements { format: other, bits: b });
             multiply_add(&rule, a, b, depth, c);
+            // A sum below the least f32 is a zero without a sign; `mma` keeps the sign.
+            c.iter_mut().filter(|bits| **bits == 0x8000_0000).for_each(|bits| *bits = 0);
         }
         _ if multiply.a == Matrix::B1 => multiply_add_bits(a, b, depth, c, true),
         _ => multiply_add_integers(a, b, depth, c, multiply.saturates),
