@@ -14,17 +14,18 @@
 //! that kills that one too is recorded as rejected. Of a file that is there already, only
 //! programs without a line are measured.
 
+mod shared;
+
 use std::collections::HashSet;
 use std::error::Error;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_conformance::{Class, TileEntry, TileRecord, judge_tiles, measure_tiles, tile_forms};
 use assay_conformance::{Entry, Head, KERNELS, Program, Record, measure, programs};
+use shared::{append, now};
 
 /// The seed of every record; the emulator's test uses the record's.
 const SEED: u64 = 1;
@@ -60,7 +61,7 @@ fn tiles(
     if !fs::exists(path)? {
         let command = format!("conformance tiles {count} {only} 0/1 {name} {path}");
         let head = Head::of(&*device, &now(), &command, SEED);
-        fs::write(path, serde_json::to_string(&head)? + "\n")?;
+        append(path, &head)?;
     }
     let known = TileRecord::read(&fs::read_to_string(path)?)?.entries;
     let forms = tile_forms();
@@ -75,8 +76,7 @@ fn tiles(
                 continue;
             }
             let entry = measure_tiles(&mut *device, &mut *emulator, form, class, chunks, SEED)?;
-            let line = serde_json::to_string(&entry)? + "\n";
-            OpenOptions::new().append(true).open(path)?.write_all(line.as_bytes())?;
+            append(path, &entry)?;
             if entry.rejected {
                 break;
             }
@@ -127,8 +127,7 @@ fn parent(device: &str, path: &str) -> Result<(), Box<dyn Error>> {
     if !fs::exists(path)? {
         let head = Head::of(&*assay_device::open(device)?, &now(), "", SEED);
         let command = format!("conformance {device} {path}");
-        let record = Record { head: Head { command, ..head }, entries: Vec::new() };
-        fs::write(path, record.write()?)?;
+        append(path, &Head { command, ..head })?;
     }
     let mut kernels = KERNELS;
     loop {
@@ -144,7 +143,7 @@ fn parent(device: &str, path: &str) -> Result<(), Box<dyn Error>> {
         }
         kernels = if status.success() { KERNELS } else { 1 };
     }
-    let mut record = Record::read(&fs::read_to_string(path)?)?;
+    let mut record: Record = Record::read(&fs::read_to_string(path)?)?;
     let ordered = programs.iter().filter_map(|program| record.entry(&program.name).cloned());
     record.entries = ordered.collect();
     Ok(fs::write(path, record.write()?)?)
@@ -152,7 +151,7 @@ fn parent(device: &str, path: &str) -> Result<(), Box<dyn Error>> {
 
 /// The programs that have no line yet.
 fn missing(programs: &[Program], path: &str) -> Result<Vec<Program>, Box<dyn Error>> {
-    let record = Record::read(&fs::read_to_string(path)?)?;
+    let record: Record = Record::read(&fs::read_to_string(path)?)?;
     let known: HashSet<&str> = record.entries.iter().map(|entry| entry.form.as_str()).collect();
     let left = programs.iter().filter(|program| !known.contains(program.name.as_str()));
     Ok(left.cloned().collect())
@@ -172,27 +171,4 @@ fn child(device: &str, path: &str, kernels: usize) -> Result<(), Box<dyn Error>>
         failed = failed.take().or(append(path, &entry).err());
     })?;
     failed.map_or(Ok(()), Err)
-}
-
-fn append(path: &str, entry: &Entry) -> Result<(), Box<dyn Error>> {
-    let line = serde_json::to_string(entry)? + "\n";
-    Ok(OpenOptions::new().append(true).open(path)?.write_all(line.as_bytes())?)
-}
-
-/// The time in UTC, as records have it.
-fn now() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (days, seconds) = (since / 86_400, since % 86_400);
-    // The civil calendar from days since 1970-01-01 (Howard Hinnant's algorithm).
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + 400 * era + u64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }

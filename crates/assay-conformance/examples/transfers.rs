@@ -7,13 +7,19 @@
 //! goes; the transfer at which one dies is recorded with what it said, and the next goes on behind
 //! it. `--text NAME` prints a kernel.
 
+mod shared;
+
 use std::error::Error;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write;
 use std::process::Command;
 
-use assay_conformance::{Transfer, TransferEntry, transfer_digest, transfers};
+use assay_conformance::{Head, Record, Transfer, TransferEntry, transfer_digest, transfers};
 use assay_device::{Device, Schedule};
+use shared::{append, now};
+
+/// The seed of what the first buffer holds.
+const SEED: u64 = 1;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,14 +38,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// How many transfers the file has.
+/// How many transfers the file has behind its head.
 fn done(path: &str) -> usize {
-    fs::read_to_string(path).map_or(0, |text| text.lines().count())
+    fs::read_to_string(path).map_or(0, |text| text.lines().count().saturating_sub(1))
 }
 
 /// Starts children until each transfer has its line.
 fn parent(device: &str, path: &str) -> Result<(), Box<dyn Error>> {
     let all = transfers();
+    if !fs::exists(path)? {
+        let command = format!("transfers {device} {path}");
+        append(path, &Head::of(&*assay_device::open(device)?, &now(), &command, SEED))?;
+    }
     while let Some(next) = all.get(done(path)) {
         let start = done(path);
         let mut child = Command::new(std::env::current_exe()?);
@@ -73,8 +83,8 @@ fn child(device: &str, path: &str, start: usize) -> Result<(), Box<dyn Error>> {
 fn differences(path: &str) -> Result<(), Box<dyn Error>> {
     let mut emulator = assay_device::open("emulator:sm_90")?;
     let all = transfers();
-    for line in fs::read_to_string(path)?.lines() {
-        let entry: TransferEntry = serde_json::from_str(line)?;
+    let record: Record<TransferEntry> = Record::read(&fs::read_to_string(path)?)?;
+    for entry in record.entries {
         let found = all.iter().find(|transfer| transfer.name == entry.transfer);
         let (Some(transfer), Some(hex)) = (found, entry.bytes) else { continue };
         let other = transfer.run(&mut *emulator, Schedule::InOrder)?;
@@ -128,12 +138,6 @@ fn measured(
             }
         }
     }
-}
-
-fn append(path: &str, entry: &TransferEntry) -> Result<(), Box<dyn Error>> {
-    let line = serde_json::to_string(entry)? + "\n";
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    Ok(file.write_all(line.as_bytes())?)
 }
 
 fn two_digits(byte: u8) -> String {

@@ -1,6 +1,7 @@
 //! What a real GPU gave, pinned: a line for the device, then a line for each program.
 
 use assay_device::{Device, DeviceError};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{Comparison, compare, digest, worst};
@@ -8,7 +9,7 @@ use crate::program::{Check, Program};
 use crate::run::{Ran, run, run_grouped};
 
 /// The version of the file.
-pub(crate) const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 1;
 
 /// Where a record is from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -100,13 +101,13 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// A record: where it is from, and an entry for each program in the table's order.
+/// A record: where it is from, and an entry for each thing that ran, in the order of its list.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Record {
+pub struct Record<E = Entry> {
     /// Where it is from.
     pub head: Head,
-    /// One entry for each program.
-    pub entries: Vec<Entry>,
+    /// One entry for each program, or for each class of tiles or transfer.
+    pub entries: Vec<E>,
 }
 
 /// Why a record cannot be read.
@@ -131,12 +132,12 @@ pub enum RecordError {
     Empty,
 }
 
-impl Record {
+impl<E: Serialize + DeserializeOwned> Record<E> {
     /// Reads a record.
     ///
     /// # Errors
     /// [`RecordError`] with the line.
-    pub fn read(text: &str) -> Result<Record, RecordError> {
+    pub fn read(text: &str) -> Result<Record<E>, RecordError> {
         let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
         let (line, head) = lines.next().ok_or(RecordError::Empty)?;
         let head: Head =
@@ -162,7 +163,9 @@ impl Record {
         }
         Ok(text)
     }
+}
 
+impl Record {
     /// The entry of a form.
     pub fn entry(&self, form: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.form == form)
@@ -327,8 +330,9 @@ mod tests {
         let record = Record { head, entries: vec![entry] };
         let text = record.write().unwrap();
         assert_eq!(Record::read(&text).unwrap(), record);
-        assert!(Record::read("").is_err());
-        assert!(Record::read(&text.replace("\"schema\":1", "\"schema\":2")).is_err());
-        assert!(Record::read(&text.replace("cases", "crates")).is_err());
+        let fails = |text: &str| Record::<Entry>::read(text).is_err();
+        assert!(fails(""));
+        assert!(fails(&text.replace("\"schema\":1", "\"schema\":2")));
+        assert!(fails(&text.replace("cases", "crates")));
     }
 }

@@ -3,7 +3,7 @@
 use assay_device::{Device, DeviceError};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Head, RecordError, SCHEMA};
+use crate::record::Record;
 use crate::run::{Ran, run_words};
 use crate::tiles::{Class, TileForm, chunk_digest};
 
@@ -42,14 +42,8 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// A record of tiles.
-#[derive(Clone, PartialEq, Debug)]
-pub struct TileRecord {
-    /// Where it is from.
-    pub head: Head,
-    /// One entry for each form and class.
-    pub entries: Vec<TileEntry>,
-}
+/// A record of tiles: one entry for each form and class.
+pub type TileRecord = Record<TileEntry>;
 
 impl TileRecord {
     /// What the record says of a form and class.
@@ -58,37 +52,6 @@ impl TileRecord {
             entry.form == form && (entry.class == class.name() || entry.rejected)
         };
         self.entries.iter().find(own)
-    }
-
-    /// Writes a record: one line for the head and one for each entry.
-    ///
-    /// # Errors
-    /// Never, in practice: all its parts have a form in JSON.
-    pub fn write(&self) -> Result<String, serde_json::Error> {
-        let mut text = serde_json::to_string(&self.head)? + "\n";
-        for entry in &self.entries {
-            text.push_str(&serde_json::to_string(entry)?);
-            text.push('\n');
-        }
-        Ok(text)
-    }
-
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// [`RecordError`] with the line.
-    pub fn read(text: &str) -> Result<TileRecord, RecordError> {
-        let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
-        let (line, head) = lines.next().ok_or(RecordError::Empty)?;
-        let head: Head =
-            serde_json::from_str(head).map_err(|source| RecordError::Line { line, source })?;
-        if head.schema != SCHEMA {
-            return Err(RecordError::Schema { found: head.schema });
-        }
-        let entries = lines.map(|(line, text)| {
-            serde_json::from_str(text).map_err(|source| RecordError::Line { line, source })
-        });
-        Ok(TileRecord { head, entries: entries.collect::<Result<_, _>>()? })
     }
 }
 

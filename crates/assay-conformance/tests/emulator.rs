@@ -4,7 +4,7 @@
 //! GPU now into the record, and writes docs/conformance.md anew. What differs stays in the record
 //! until it is measured again on a GPU: see the example `conformance`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -39,14 +39,14 @@ fn problems(
     programs: &[Program],
     entries: &[Entry],
     seed: u64,
-    mut see: impl FnMut(&Program, &Ran),
+    mut see: impl FnMut(&Entry, &Program, &Ran),
 ) -> Result<Vec<String>, DeviceError> {
     let mut problems = Vec::new();
     let known: HashMap<&str, &Entry> =
         entries.iter().map(|entry| (entry.form.as_str(), entry)).collect();
     run(device, programs, seed, |program, inputs, ran| {
-        see(program, &ran);
         if let Some(entry) = known.get(program.name.as_str()) {
+            see(entry, program, &ran);
             problems.extend(check(entry, program, inputs, &ran).err());
         }
     })?;
@@ -62,10 +62,10 @@ fn all_problems(programs: &[Program], record: &Record) -> (Vec<String>, Vec<Entr
             scope.spawn(move || {
                 let mut blessed = Vec::new();
                 let (entries, seed) = (&record.entries, record.head.seed);
-                let found = problems(&mut *emulator(), part, entries, seed, |program, ran| {
-                    let entry = record.entry(&program.name);
-                    blessed.extend(entry.map(|entry| settled(entry, program, ran)));
-                });
+                let found =
+                    problems(&mut *emulator(), part, entries, seed, |entry, program, ran| {
+                        blessed.push(settled(entry, program, ran));
+                    });
                 (found.expect("the emulator runs"), blessed)
             })
         });
@@ -91,7 +91,8 @@ fn the_emulator_gives_what_the_gpu_gave_and_the_page_says_so() {
     }
     let shown = problems.iter().take(120).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(problems.is_empty(), "seed {}: {}\n{shown}", record.head.seed, problems.len());
-    let measured = programs.iter().filter(|program| record.entry(&program.name).is_some()).count();
+    let known: HashSet<&str> = record.entries.iter().map(|entry| entry.form.as_str()).collect();
+    let measured = programs.iter().filter(|program| known.contains(&*program.name)).count();
     assert_eq!(record.entries.len(), measured, "the record has forms that no program is made of");
     // What no GPU has run yet is held against nothing, and said.
     if measured < programs.len() {
@@ -175,14 +176,14 @@ fn one_flipped_bit_of_one_result_turns_the_check_red() {
         let (program, entry) = one(form);
         let clean = std::slice::from_ref(&program);
         let entries = std::slice::from_ref(&entry);
-        let found = problems(&mut *emulator(), clean, entries, 1, |_, _| ()).expect("it runs");
+        let found = problems(&mut *emulator(), clean, entries, 1, |_, _, _| ()).expect("it runs");
         assert!(found.is_empty(), "{found:?}");
         // The lowest bit of an exact result, and the exponent of a bounded one.
         let bit = if form.contains("approx") { 64 * 900 + 27 } else { 64 * 900 };
         let plan = FaultPlan { flip: Some(FlippedBit { read: 1, bit }), ..FaultPlan::default() };
         let options = EmulatorOptions { architecture: 90, ..EmulatorOptions::default() };
         let mut wrong = FaultInjecting::new(EmulatorDevice::new(options), plan);
-        let found = problems(&mut wrong, clean, entries, 1, |_, _| ()).expect("it runs");
+        let found = problems(&mut wrong, clean, entries, 1, |_, _, _| ()).expect("it runs");
         assert_eq!(found.len(), 1, "a flipped bit of {form} went unseen");
     }
 }
@@ -227,7 +228,7 @@ fn the_gpu_still_gives_what_it_gave_gpu() {
         // Of the GPU its own digests are asked, not what the emulator makes of them.
         (entry.differing, entry.unsupported) = (0, false);
     }
-    let found = problems(&mut *device, &programs, &entries, record.head.seed, |_, _| ());
+    let found = problems(&mut *device, &programs, &entries, record.head.seed, |_, _, _| ());
     let found = found.expect("the GPU runs");
     assert!(found.is_empty(), "{}\n{}", found.len(), found.join("\n"));
 }

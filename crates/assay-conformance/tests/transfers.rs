@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use assay_conformance::{Transfer, TransferEntry, transfer_digest, transfers};
+use assay_conformance::{Record, Transfer, TransferEntry, transfer_digest, transfers};
 use assay_device::emulator::{EmulatorDevice, EmulatorOptions};
 use assay_device::fault::{FaultInjecting, FaultPlan, FlippedBit};
 use assay_device::{Device, DeviceError, Schedule};
@@ -13,7 +13,7 @@ use assay_device::{Device, DeviceError, Schedule};
 fn record() -> Vec<TransferEntry> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../records/h200-transfers.jsonl");
     let text = std::fs::read_to_string(path).expect("the record is there");
-    text.lines().map(|line| serde_json::from_str(line).expect("the record reads")).collect()
+    Record::read(&text).expect("the record reads").entries
 }
 
 fn emulator() -> EmulatorDevice {

@@ -221,13 +221,7 @@ fn pixel_load(name: &str, map: TensorMap, offsets: &[u16]) -> Transfer {
     Transfer {
         name: format!("load {rank}d im2col {name} by {moved}"),
         body: kernel::load(&copy, box_bytes(&map)),
-        map,
-        made: false,
-        start: [0; 5],
-        step: [0; 5],
-        blocks: 1,
-        cluster: 1,
-        content: values(map.element),
+        ..load("", map)
     }
 }
 
