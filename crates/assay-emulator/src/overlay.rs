@@ -1,7 +1,7 @@
 //! What one worker of a launch wrote to an allocation, kept apart from the allocation itself.
 //!
 //! A launch whose blocks run on several threads leaves memory alone until all of them are done and
-//! it is known that they did not meet: see [`crate::spread`].
+//! it is known that they did not meet: see [`crate::launch`].
 
 use std::ops::Range;
 
