@@ -17,7 +17,18 @@ use crate::toolchain::{self, EXIT_REQUEST, EXIT_UNAVAILABLE};
 pub(crate) const OPTIONS: [&str; 4] = ["-arch=compute_80", "-ptx", "-O3", "-std=c++17"];
 
 /// The folders whose CUDA sources have their PTX beside them.
-const FOLDERS: [&str; 2] = ["kernels/cuda", "examples"];
+const FOLDERS: [&str; 4] = ["kernels/cuda", "kernels/measure", "kernels/compare", "examples"];
+
+/// The compiler's options for one source: a name such as `wgmma.sm_90a.cu` asks for that
+/// architecture, whose own instructions no older one has.
+fn options(source: &Path) -> Vec<String> {
+    let mut options: Vec<String> = OPTIONS.iter().map(ToString::to_string).collect();
+    let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+    if let Some((_, architecture)) = stem.rsplit_once(".sm_") {
+        options[0] = format!("-arch=compute_{architecture}");
+    }
+    options
+}
 
 /// What came of one source.
 enum Outcome {
@@ -113,7 +124,7 @@ pub(crate) fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
 fn generate(nvcc: &Path, root: &Path, source: &Path, fresh: &Path, check: bool) -> Outcome {
     let compiled = Command::new(nvcc)
         .current_dir(root)
-        .args(OPTIONS)
+        .args(options(source))
         .arg("-o")
         .arg(fresh)
         .arg(source)
@@ -222,12 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn a_source_may_name_its_architecture() {
+        assert_eq!(options(Path::new("a/b.cu"))[0], "-arch=compute_80");
+        assert_eq!(options(Path::new("a/wgmma.sm_90a.cu"))[0], "-arch=compute_90a");
+    }
+
+    #[test]
     fn every_source_has_its_committed_ptx() {
-        let root = toolchain::repository().join("kernels/cuda");
-        let sources = sources(&root).unwrap();
-        assert!(!sources.is_empty());
-        for source in sources {
-            assert!(root.join(&source).with_extension("ptx").exists(), "{}", source.display());
+        for folder in FOLDERS {
+            let root = toolchain::repository().join(folder);
+            let sources = sources(&root).unwrap();
+            assert!(!sources.is_empty(), "{folder}");
+            for source in sources {
+                assert!(root.join(&source).with_extension("ptx").exists(), "{}", source.display());
+            }
         }
     }
 }
