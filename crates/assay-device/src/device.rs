@@ -3,8 +3,10 @@
 use crate::buffer::{Allocation, GuardDamage};
 use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, KernelFacts};
-use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
+use crate::handle::{BufferId, EventId, GraphId, HostBufferId, ModuleId, StreamId};
+use crate::host::HostKind;
 use crate::launch::{Argument, Launch, LaunchReport};
+use crate::timing::TimingFacts;
 use assay_emulator::{TensorMap, Watch};
 use std::sync::Arc;
 
@@ -237,8 +239,9 @@ pub trait Device: Send {
         unsupported("events")
     }
 
-    /// From now on launches on the stream are captured instead of run. Until
-    /// [`Device::end_capture`] nothing but launches is allowed.
+    /// From now on launches on the stream are captured instead of run, and so are
+    /// [`Device::fill`], [`Device::copy`] and [`Device::record_event`]. Until
+    /// [`Device::end_capture`] nothing else is allowed.
     ///
     /// # Errors
     /// [`DeviceError::InvalidRequest`] if a capture is under way, [`DeviceError::Unsupported`].
@@ -273,97 +276,168 @@ pub trait Device: Send {
         let _ = graph;
         unsupported("graphs")
     }
+
+    /// Allocates a buffer without guards and with no promise of what it holds: for probes of
+    /// many gigabytes. [`Device::guard_damage`] finds nothing around it.
+    ///
+    /// # Errors
+    /// As [`Device::allocate`].
+    fn allocate_bare(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
+        self.allocate(&Allocation::new(bytes))
+    }
+
+    /// Fills part of a buffer with one byte, in the stream's order. It may return before the fill
+    /// is done.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`], [`DeviceError::UnknownHandle`], [`DeviceError::Unsupported`].
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        buffer: BufferId,
+        offset: u64,
+        bytes: u64,
+        value: u8,
+    ) -> Result<(), DeviceError> {
+        let _ = (stream, buffer, offset, bytes, value);
+        unsupported("fills in a stream")
+    }
+
+    /// Copies between buffers of the device, in the stream's order. It may return before the copy
+    /// is done.
+    ///
+    /// # Errors
+    /// As [`Device::fill`], and [`DeviceError::InvalidRequest`] for two ranges of one buffer that
+    /// overlap.
+    fn copy(
+        &mut self,
+        stream: StreamId,
+        (from, from_offset): (BufferId, u64),
+        (to, to_offset): (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let _ = (stream, from, from_offset, to, to_offset, bytes);
+        unsupported("copies in a stream")
+    }
+
+    /// Allocates zeroed memory of the host.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] with the host's memory meant, [`DeviceError::Unsupported`].
+    fn allocate_host(&mut self, bytes: u64, kind: HostKind) -> Result<HostBufferId, DeviceError> {
+        let _ = (bytes, kind);
+        unsupported("host buffers")
+    }
+
+    /// Gives host memory back, after all work of the device.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`], and the faults of earlier launches.
+    fn free_host(&mut self, buffer: HostBufferId) -> Result<(), DeviceError> {
+        let _ = buffer;
+        unsupported("host buffers")
+    }
+
+    /// A host buffer's bytes, after all work of the device: never call it while a kernel waits
+    /// for the host, use [`Device::store_host_word`] there.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownHandle`], and the faults of earlier launches.
+    fn host_bytes(&mut self, buffer: HostBufferId) -> Result<&mut [u8], DeviceError> {
+        let _ = buffer;
+        unsupported("host buffers")
+    }
+
+    /// The address at which kernels find a host buffer of [`HostKind::Mapped`].
+    ///
+    /// # Errors
+    /// [`DeviceError::InvalidRequest`] for another kind, [`DeviceError::UnknownHandle`].
+    fn host_address(&self, buffer: HostBufferId) -> Result<u64, DeviceError> {
+        let _ = buffer;
+        unsupported("host buffers")
+    }
+
+    /// Stores a 32-bit word where a running kernel sees it at once. `offset` is a multiple of 4.
+    /// Waits for nothing.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`], [`DeviceError::InvalidRequest`] for an offset between words or
+    /// a buffer that is not [`HostKind::Mapped`], [`DeviceError::UnknownHandle`].
+    fn store_host_word(
+        &mut self,
+        buffer: HostBufferId,
+        offset: u64,
+        word: u32,
+    ) -> Result<(), DeviceError> {
+        let _ = (buffer, offset, word);
+        unsupported("host buffers")
+    }
+
+    /// Loads a 32-bit word as a running kernel has left it. `offset` is a multiple of 4. Waits for
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`Device::store_host_word`].
+    fn load_host_word(&mut self, buffer: HostBufferId, offset: u64) -> Result<u32, DeviceError> {
+        let _ = (buffer, offset);
+        unsupported("host buffers")
+    }
+
+    /// Copies from the host to the device, in the stream's order. From pinned or mapped memory it
+    /// may return before the copy is done.
+    ///
+    /// # Errors
+    /// As [`Device::fill`].
+    fn copy_to_device(
+        &mut self,
+        stream: StreamId,
+        (from, from_offset): (HostBufferId, u64),
+        (to, to_offset): (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let _ = (stream, from, from_offset, to, to_offset, bytes);
+        unsupported("copies in a stream")
+    }
+
+    /// Copies from the device to the host, in the stream's order. Into pinned or mapped memory it
+    /// may return before the copy is done.
+    ///
+    /// # Errors
+    /// As [`Device::fill`].
+    fn copy_to_host(
+        &mut self,
+        stream: StreamId,
+        (from, from_offset): (BufferId, u64),
+        (to, to_offset): (HostBufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let _ = (stream, from, from_offset, to, to_offset, bytes);
+        unsupported("copies in a stream")
+    }
+
+    /// Whether the device has reached an event. Waits for nothing.
+    ///
+    /// # Errors
+    /// As [`Device::elapsed_ns`].
+    fn query(&mut self, event: EventId) -> Result<bool, DeviceError> {
+        let _ = event;
+        unsupported("events")
+    }
+
+    /// Makes lines that a kernel has asked to stay in the L2 cache ordinary ones again.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] where no line can be asked to stay.
+    fn reset_persisting_l2(&mut self) -> Result<(), DeviceError> {
+        unsupported("persisting lines of the L2 cache")
+    }
+
+    /// What the device says of its clocks and caches, where it has a clock that means anything.
+    fn timing_facts(&self) -> Option<TimingFacts> {
+        None
+    }
 }
 
 fn unsupported<T>(what: &str) -> Result<T, DeviceError> {
     Err(DeviceError::Unsupported { what: what.to_string() })
-}
-
-/// A boxed device is a device, so that wrappers take [`crate::open`]'s answer.
-impl<D: Device + ?Sized> Device for Box<D> {
-    fn facts(&self) -> &DeviceFacts {
-        (**self).facts()
-    }
-    fn load(&mut self, image: &Image) -> Result<ModuleId, DeviceError> {
-        (**self).load(image)
-    }
-    fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError> {
-        (**self).unload(module)
-    }
-    fn kernel_facts(&mut self, module: ModuleId, symbol: &str) -> Result<KernelFacts, DeviceError> {
-        (**self).kernel_facts(module, symbol)
-    }
-    fn occupancy(
-        &mut self,
-        module: ModuleId,
-        symbol: &str,
-        block_threads: u32,
-        dynamic_shared_bytes: u32,
-    ) -> Result<Option<u32>, DeviceError> {
-        (**self).occupancy(module, symbol, block_threads, dynamic_shared_bytes)
-    }
-    fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError> {
-        (**self).allocate(allocation)
-    }
-    fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError> {
-        (**self).free(buffer)
-    }
-    fn write(&mut self, buffer: BufferId, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        (**self).write(buffer, offset, bytes)
-    }
-    fn read(&mut self, buffer: BufferId, offset: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        (**self).read(buffer, offset, bytes)
-    }
-    fn address(&self, buffer: BufferId) -> Result<u64, DeviceError> {
-        (**self).address(buffer)
-    }
-    fn tensor_map(&mut self, buffer: BufferId, map: &TensorMap) -> Result<Argument, DeviceError> {
-        (**self).tensor_map(buffer, map)
-    }
-    fn guard_damage(&mut self, buffer: BufferId) -> Result<Option<GuardDamage>, DeviceError> {
-        (**self).guard_damage(buffer)
-    }
-    fn launch(
-        &mut self,
-        stream: StreamId,
-        launch: &Launch<'_>,
-    ) -> Result<LaunchReport, DeviceError> {
-        (**self).launch(stream, launch)
-    }
-    fn synchronize(&mut self) -> Result<(), DeviceError> {
-        (**self).synchronize()
-    }
-    fn perturb(&mut self, kind: u32) -> Result<(), DeviceError> {
-        (**self).perturb(kind)
-    }
-    fn create_stream(&mut self) -> Result<StreamId, DeviceError> {
-        (**self).create_stream()
-    }
-    fn destroy_stream(&mut self, stream: StreamId) -> Result<(), DeviceError> {
-        (**self).destroy_stream(stream)
-    }
-    fn create_event(&mut self) -> Result<EventId, DeviceError> {
-        (**self).create_event()
-    }
-    fn destroy_event(&mut self, event: EventId) -> Result<(), DeviceError> {
-        (**self).destroy_event(event)
-    }
-    fn record_event(&mut self, event: EventId, stream: StreamId) -> Result<(), DeviceError> {
-        (**self).record_event(event, stream)
-    }
-    fn elapsed_ns(&mut self, start: EventId, end: EventId) -> Result<u64, DeviceError> {
-        (**self).elapsed_ns(start, end)
-    }
-    fn begin_capture(&mut self, stream: StreamId) -> Result<(), DeviceError> {
-        (**self).begin_capture(stream)
-    }
-    fn end_capture(&mut self, stream: StreamId) -> Result<GraphId, DeviceError> {
-        (**self).end_capture(stream)
-    }
-    fn launch_graph(&mut self, graph: GraphId, stream: StreamId) -> Result<(), DeviceError> {
-        (**self).launch_graph(graph, stream)
-    }
-    fn destroy_graph(&mut self, graph: GraphId) -> Result<(), DeviceError> {
-        (**self).destroy_graph(graph)
-    }
 }

@@ -7,6 +7,8 @@
 //! the emulator, and hold a guard pattern instead. Images other than PTX are unsupported, and so
 //! are events: there is no clock whose time would mean anything for a GPU.
 
+mod transfer;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -23,8 +25,10 @@ use crate::check::{check_launch, check_tensor_map};
 use crate::device::{Device, Image};
 use crate::error::{DeviceError, FaultKind, KernelFault, Rejection};
 use crate::facts::{DeviceFacts, KernelFacts};
-use crate::handle::{BufferId, GraphId, ModuleId, StreamId};
+use crate::handle::{BufferId, GraphId, HostBufferId, ModuleId, StreamId};
+use crate::host::{HostKind, check_apart, check_mapped};
 use crate::launch::{Argument, Launch, LaunchReport, Schedule};
+use transfer::{HostBuffer, Transfer};
 
 /// What to emulate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,8 +73,9 @@ pub struct EmulatorDevice {
     modules: HashMap<ModuleId, Arc<Loaded>>,
     buffers: HashMap<BufferId, Buffer>,
     streams: HashSet<StreamId>,
-    graphs: HashMap<GraphId, Vec<Ready>>,
-    capture: Option<(StreamId, Vec<Ready>)>,
+    host: HashMap<HostBufferId, HostBuffer>,
+    graphs: HashMap<GraphId, Vec<Work>>,
+    capture: Option<(StreamId, Vec<Work>)>,
     /// The budget of every launch in place of its own.
     budget: Option<u64>,
 }
@@ -86,6 +91,12 @@ struct Buffer {
     base: u64,
     misalign: u64,
     bytes: u64,
+}
+
+/// What a graph runs again.
+enum Work {
+    Launch(Box<Ready>),
+    Transfer(Transfer),
 }
 
 /// A launch that passed every check.
@@ -112,6 +123,7 @@ impl EmulatorDevice {
             modules: HashMap::new(),
             buffers: HashMap::new(),
             streams: HashSet::from([StreamId::DEFAULT]),
+            host: HashMap::new(),
             graphs: HashMap::new(),
             capture: None,
             budget: None,
@@ -399,7 +411,7 @@ impl Device for EmulatorDevice {
         let ready = self.ready(launch)?;
         match &mut self.capture {
             Some((captured, launches)) if *captured == stream => {
-                launches.push(ready);
+                launches.push(Work::Launch(Box::new(ready)));
                 Ok(LaunchReport::default())
             }
             _ => run(&mut self.machine, &ready),
@@ -457,17 +469,116 @@ impl Device for EmulatorDevice {
     fn launch_graph(&mut self, graph: GraphId, stream: StreamId) -> Result<(), DeviceError> {
         self.idle()?;
         self.check_stream(stream)?;
-        let launches = self.graphs.get(&graph).ok_or_else(|| unknown("graph", graph.number()))?;
-        launches.iter().try_for_each(|ready| run(&mut self.machine, ready).map(|_| ()))
+        let works = self.graphs.get(&graph).ok_or_else(|| unknown("graph", graph.number()))?;
+        works.iter().try_for_each(|work| match work {
+            Work::Launch(ready) => run(&mut self.machine, ready).map(|_| ()),
+            Work::Transfer(transfer) => transfer.run(&mut self.machine),
+        })
     }
 
     fn destroy_graph(&mut self, graph: GraphId) -> Result<(), DeviceError> {
         self.idle()?;
         let gone = self.graphs.remove(&graph);
-        for ready in gone.ok_or_else(|| unknown("graph", graph.number()))? {
-            self.release(ready.module);
+        for work in gone.ok_or_else(|| unknown("graph", graph.number()))? {
+            if let Work::Launch(ready) = work {
+                self.release(ready.module);
+            }
         }
         Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        buffer: BufferId,
+        offset: u64,
+        bytes: u64,
+        value: u8,
+    ) -> Result<(), DeviceError> {
+        let to = self.place((buffer, offset), bytes)?;
+        self.transfer(stream, Transfer::Fill { to, bytes, value })
+    }
+
+    fn copy(
+        &mut self,
+        stream: StreamId,
+        from: (BufferId, u64),
+        to: (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let (from, to) = (self.place(from, bytes)?, self.place(to, bytes)?);
+        check_apart(from, to, bytes)?;
+        self.transfer(stream, Transfer::Copy { from, to, bytes })
+    }
+
+    fn allocate_host(&mut self, bytes: u64, kind: HostKind) -> Result<HostBufferId, DeviceError> {
+        self.idle()?;
+        let buffer = HostBuffer::allocate(&mut self.machine, bytes, kind)?;
+        let id = HostBufferId::new();
+        self.host.insert(id, buffer);
+        Ok(id)
+    }
+
+    fn free_host(&mut self, buffer: HostBufferId) -> Result<(), DeviceError> {
+        self.idle()?;
+        let gone = self.host.remove(&buffer);
+        let base = gone.ok_or_else(|| unknown("host buffer", buffer.number()))?.base;
+        self.machine.free(base).map_err(|error| refused("free", &error))
+    }
+
+    fn host_bytes(&mut self, buffer: HostBufferId) -> Result<&mut [u8], DeviceError> {
+        self.idle()?;
+        let &HostBuffer { base, bytes, .. } = self.host_buffer(buffer)?;
+        self.machine.bytes_mut(base, bytes).map_err(|error| refused("host_bytes", &error))
+    }
+
+    fn host_address(&self, buffer: HostBufferId) -> Result<u64, DeviceError> {
+        let found = self.host_buffer(buffer)?;
+        check_mapped(found.kind)?;
+        Ok(found.base)
+    }
+
+    fn store_host_word(
+        &mut self,
+        buffer: HostBufferId,
+        offset: u64,
+        word: u32,
+    ) -> Result<(), DeviceError> {
+        let address = self.host_word(buffer, offset)?;
+        self.machine.write(address, &word.to_le_bytes()).map_err(|error| refused("write", &error))
+    }
+
+    fn load_host_word(&mut self, buffer: HostBufferId, offset: u64) -> Result<u32, DeviceError> {
+        let address = self.host_word(buffer, offset)?;
+        let mut word = [0; 4];
+        self.machine.read(address, &mut word).map_err(|error| refused("read", &error))?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    fn copy_to_device(
+        &mut self,
+        stream: StreamId,
+        from: (HostBufferId, u64),
+        to: (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let (from, to) = (self.host_place(from, bytes)?, self.place(to, bytes)?);
+        self.transfer(stream, Transfer::Copy { from, to, bytes })
+    }
+
+    fn copy_to_host(
+        &mut self,
+        stream: StreamId,
+        from: (BufferId, u64),
+        to: (HostBufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let (from, to) = (self.place(from, bytes)?, self.host_place(to, bytes)?);
+        self.transfer(stream, Transfer::Copy { from, to, bytes })
+    }
+
+    fn reset_persisting_l2(&mut self) -> Result<(), DeviceError> {
+        self.idle()
     }
 }
 

@@ -4,15 +4,18 @@
 //! wrong bit, a kernel that never ends, a clock that lies. [`FaultInjecting`] brings one about at
 //! a chosen moment, the same every time, with no hardware at fault.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::buffer::{Allocation, GuardDamage};
 use crate::device::{Device, Image};
 use crate::error::{DeviceError, FaultKind, KernelFault};
 use crate::facts::{DeviceFacts, KernelFacts};
-use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
+use crate::handle::{BufferId, EventId, GraphId, HostBufferId, ModuleId, StreamId};
+use crate::host::HostKind;
 use crate::launch::{Argument, Launch, LaunchReport};
-use assay_emulator::TensorMap;
+use crate::timing::TimingFacts;
+use assay_emulator::{TensorMap, Watch};
 
 /// What goes wrong and when. Counts start from 1. The default is that nothing does.
 #[derive(Clone, PartialEq, Debug)]
@@ -99,6 +102,16 @@ impl<D: Device> FaultInjecting<D> {
         }
     }
 
+    /// What the plan has in store for the next allocation.
+    fn before_allocation(&mut self, requested: u64) -> Result<(), DeviceError> {
+        self.inner()?;
+        self.allocations += 1;
+        if self.plan.fail_allocation == Some(self.allocations) {
+            return Err(DeviceError::OutOfMemory { requested, available: Some(0) });
+        }
+        Ok(())
+    }
+
     fn hang(&mut self, lasting: Duration) -> DeviceError {
         std::thread::sleep(lasting);
         self.lost = Some(format!("launch {} hung on plan", self.launches));
@@ -140,12 +153,7 @@ impl<D: Device> Device for FaultInjecting<D> {
     }
 
     fn allocate(&mut self, allocation: &Allocation) -> Result<BufferId, DeviceError> {
-        self.inner()?;
-        self.allocations += 1;
-        if self.plan.fail_allocation == Some(self.allocations) {
-            let requested = allocation.bytes;
-            return Err(DeviceError::OutOfMemory { requested, available: Some(0) });
-        }
+        self.before_allocation(allocation.bytes)?;
         self.inner()?.allocate(allocation)
     }
 
@@ -243,5 +251,97 @@ impl<D: Device> Device for FaultInjecting<D> {
 
     fn destroy_graph(&mut self, graph: GraphId) -> Result<(), DeviceError> {
         self.inner()?.destroy_graph(graph)
+    }
+
+    fn watch(&mut self, watch: Arc<Watch>) {
+        self.inner.watch(watch);
+    }
+
+    fn allocate_bare(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
+        self.before_allocation(bytes)?;
+        self.inner()?.allocate_bare(bytes)
+    }
+
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        buffer: BufferId,
+        offset: u64,
+        bytes: u64,
+        value: u8,
+    ) -> Result<(), DeviceError> {
+        self.inner()?.fill(stream, buffer, offset, bytes, value)
+    }
+
+    fn copy(
+        &mut self,
+        stream: StreamId,
+        from: (BufferId, u64),
+        to: (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        self.inner()?.copy(stream, from, to, bytes)
+    }
+
+    fn allocate_host(&mut self, bytes: u64, kind: HostKind) -> Result<HostBufferId, DeviceError> {
+        self.before_allocation(bytes)?;
+        self.inner()?.allocate_host(bytes, kind)
+    }
+
+    fn free_host(&mut self, buffer: HostBufferId) -> Result<(), DeviceError> {
+        self.inner()?.free_host(buffer)
+    }
+
+    fn host_bytes(&mut self, buffer: HostBufferId) -> Result<&mut [u8], DeviceError> {
+        self.inner()?.host_bytes(buffer)
+    }
+
+    fn host_address(&self, buffer: HostBufferId) -> Result<u64, DeviceError> {
+        self.inner.host_address(buffer)
+    }
+
+    fn store_host_word(
+        &mut self,
+        buffer: HostBufferId,
+        offset: u64,
+        word: u32,
+    ) -> Result<(), DeviceError> {
+        self.inner()?.store_host_word(buffer, offset, word)
+    }
+
+    fn load_host_word(&mut self, buffer: HostBufferId, offset: u64) -> Result<u32, DeviceError> {
+        self.inner()?.load_host_word(buffer, offset)
+    }
+
+    fn copy_to_device(
+        &mut self,
+        stream: StreamId,
+        from: (HostBufferId, u64),
+        to: (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        self.inner()?.copy_to_device(stream, from, to, bytes)
+    }
+
+    fn copy_to_host(
+        &mut self,
+        stream: StreamId,
+        from: (BufferId, u64),
+        to: (HostBufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        self.inner()?.copy_to_host(stream, from, to, bytes)
+    }
+
+    fn query(&mut self, event: EventId) -> Result<bool, DeviceError> {
+        self.inner()?.query(event)
+    }
+
+    fn reset_persisting_l2(&mut self) -> Result<(), DeviceError> {
+        self.inner()?.reset_persisting_l2()
+    }
+
+    fn timing_facts(&self) -> Option<TimingFacts> {
+        self.inner.timing_facts()
     }
 }

@@ -37,6 +37,8 @@ handles! {
     ModuleId;
     /// A buffer in device memory, with its guards.
     BufferId;
+    /// A buffer in the host's memory that a device copies from and to.
+    HostBufferId;
     /// A queue of work that runs in order.
     StreamId;
     /// A point in a stream whose time can be read.

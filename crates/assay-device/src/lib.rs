@@ -42,6 +42,7 @@
 //! # Ok::<(), assay_device::DeviceError>(())
 //! ```
 
+mod boxed;
 pub mod buffer;
 pub mod check;
 pub mod cuda;
@@ -52,14 +53,18 @@ mod error;
 mod facts;
 pub mod fault;
 mod handle;
+mod host;
 mod launch;
 mod select;
+mod timing;
 
 pub use assay_emulator::{PixelBox, Seen, TensorElement, TensorMap, TensorSwizzle, Watch};
 pub use buffer::{Allocation, GUARD_BYTES, GuardDamage, Side};
 pub use device::{Device, Image};
 pub use error::{DeviceError, FaultKind, KernelFault, Rejection};
 pub use facts::{DeviceFacts, KernelFacts, MultiprocessorFacts};
-pub use handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
+pub use handle::{BufferId, EventId, GraphId, HostBufferId, ModuleId, StreamId};
+pub use host::HostKind;
 pub use launch::{Argument, DEFAULT_INSTRUCTION_BUDGET, Launch, LaunchReport, Schedule};
 pub use select::{Discovery, discover, open};
+pub use timing::TimingFacts;

@@ -260,6 +260,31 @@ impl Machine {
         Ok(())
     }
 
+    /// A range of device memory, for the host to read and write in place.
+    ///
+    /// # Errors
+    /// When the range leaves its allocation.
+    pub fn bytes_mut(&mut self, address: u64, length: u64) -> Result<&mut [u8], AllocationError> {
+        self.memory.host_bytes_mut(address, length)
+    }
+
+    /// Copies within device memory.
+    ///
+    /// # Errors
+    /// When a range leaves its allocation.
+    pub fn copy(&mut self, from: u64, to: u64, length: u64) -> Result<(), AllocationError> {
+        const PIECE: u64 = 1 << 20;
+        self.memory.host_bytes(from, length)?;
+        self.memory.host_bytes_mut(to, length)?;
+        let mut piece = vec![0; length.min(PIECE) as usize];
+        for offset in (0..length).step_by(PIECE as usize) {
+            let piece = &mut piece[..(length - offset).min(PIECE) as usize];
+            self.read(from + offset, piece)?;
+            self.write(to + offset, piece)?;
+        }
+        Ok(())
+    }
+
     /// The address of a module variable of a program, loading the program if needed.
     pub fn variable(&mut self, program: &Program, name: &str) -> Option<u64> {
         let index = program.inner.variables.iter().position(|variable| variable.name == name)?;
