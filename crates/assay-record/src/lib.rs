@@ -12,6 +12,7 @@
 
 mod case;
 mod chip;
+mod dossier;
 mod exit;
 mod fault;
 mod gate;
@@ -22,6 +23,9 @@ mod shard;
 
 pub use case::{CaseName, CaseNameError};
 pub use chip::{ChipFit, ChipOccupancy, LoadedKernel, LoadedOccupancy};
+pub use dossier::{
+    Conditions, DOSSIER_SCHEMA, Dossier, DossierError, Entry, EntryStatus, Figure, ProbedDevice,
+};
 pub use exit::ExitCode;
 pub use fault::{Discrimination, FaultResult, FaultVerdict};
 pub use gate::{Gate, UnknownGate};
