@@ -4,3 +4,21 @@
 //! What is measured here is plain data of `assay-record`, with its unit, sample count, spread and
 //! the clock it was taken at. Gates are not known here: a kernel that has passed its checks comes
 //! with a token that says so, and only such a kernel is timed.
+//!
+//! A [`Stopwatch`] times launches as a [`Plan`] says and gives [`Samples`]; a [`Summary`] holds
+//! what they say. docs/measuring.md tells how, and what cannot be known this way.
+
+mod clock;
+mod error;
+mod plan;
+mod samples;
+pub mod statistics;
+mod stopwatch;
+mod summary;
+
+pub use clock::{Taken, is_off, reference_clock};
+pub use error::MeasureError;
+pub use plan::{Cache, Plan};
+pub use samples::{Ended, Method, Rejected, Samples};
+pub use stopwatch::{Bracket, Stopwatch, Work};
+pub use summary::Summary;
