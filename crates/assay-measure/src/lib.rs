@@ -11,6 +11,7 @@
 mod clock;
 mod error;
 mod plan;
+pub mod probe;
 mod samples;
 pub mod statistics;
 mod stopwatch;

@@ -1,0 +1,305 @@
+//! Streams through device memory: kernels, launches of each, and proof that they moved all bytes.
+
+use assay_device::{Argument, BufferId, Device, Launch, ModuleId, StreamId};
+
+use super::contents::{Contents, Expected, Filler, read_word};
+use super::{ProbeContext, ProbeError};
+
+const STREAM: &str = include_str!("../../../../kernels/measure/stream.ptx");
+const BULK: &str = include_str!("../../../../kernels/measure/stream_bulk.sm_90.ptx");
+
+/// What a stream does with memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Motion {
+    /// Loads everything once and adds it up.
+    Read,
+    /// Stores everything once.
+    Write,
+    /// Loads one buffer and stores another.
+    Copy,
+    /// Loads two buffers and stores a third.
+    Triad,
+    /// Loads everything once, vector by vector at places that jump about.
+    Gather,
+}
+
+impl Motion {
+    /// Bytes moved for each byte of a buffer.
+    pub fn times(self) -> u64 {
+        match self {
+            Motion::Read | Motion::Write | Motion::Gather => 1,
+            Motion::Copy => 2,
+            Motion::Triad => 3,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Motion::Read => "read",
+            Motion::Write => "write",
+            Motion::Copy => "copy",
+            Motion::Triad => "triad",
+            Motion::Gather => "gather",
+        }
+    }
+
+    fn sums(self) -> bool {
+        matches!(self, Motion::Read | Motion::Gather)
+    }
+}
+
+/// How many blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blocks {
+    /// One for each tile.
+    Tile,
+    /// So many for each multiprocessor, which take tiles in turn.
+    Each(u32),
+}
+
+/// One way to stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variant {
+    /// The kernel.
+    pub symbol: String,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Blocks.
+    pub blocks: Blocks,
+    /// Bytes of a tile, which a block moves at a time.
+    pub tile_bytes: u64,
+    /// Tiles in shared memory, of bulk copies; 0 for loads and stores.
+    pub stages: u32,
+}
+
+impl Variant {
+    fn direct(motion: Motion, flight: u32, way: char, threads: u32, blocks: Blocks) -> Variant {
+        Variant {
+            symbol: format!("{}_{flight}{way}", motion.name()),
+            threads,
+            blocks,
+            tile_bytes: 16 * u64::from(flight) * u64::from(threads),
+            stages: 0,
+        }
+    }
+
+    fn bulk(motion: Motion, threads: u32, each: u32, tile_bytes: u64, stages: u32) -> Variant {
+        let symbol = format!("{}_bulk", motion.name());
+        Variant { symbol, threads, blocks: Blocks::Each(each), tile_bytes, stages }
+    }
+
+    fn shared_bytes(&self) -> u32 {
+        self.stages * self.tile_bytes as u32
+    }
+}
+
+impl std::fmt::Display for Variant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} threads, ", self.symbol, self.threads)?;
+        match self.blocks {
+            Blocks::Tile => write!(f, "a block a tile")?,
+            Blocks::Each(n) => write!(f, "{n} blocks a multiprocessor")?,
+        }
+        match self.stages {
+            0 => Ok(()),
+            stages => write!(f, ", {stages} tiles of {} bytes", self.tile_bytes),
+        }
+    }
+}
+
+/// Every way to stream that is worth a try on a device of that architecture.
+pub fn variants(motion: Motion, architecture: u32) -> Vec<Variant> {
+    let mut all = Vec::new();
+    let flights: &[u32] = match motion {
+        Motion::Read => &[1, 2, 4, 8, 16],
+        Motion::Copy => &[1, 2, 4, 8, 16],
+        _ => &[1, 2, 4, 8],
+    };
+    for &flight in flights {
+        for way in ['a', 'b', 'c'] {
+            for threads in [256, 512, 1024] {
+                for blocks in [Blocks::Tile, Blocks::Each(2048 / threads)] {
+                    all.push(Variant::direct(motion, flight, way, threads, blocks));
+                }
+            }
+        }
+    }
+    if architecture >= 90 {
+        all.extend(bulk_variants(motion));
+    }
+    all
+}
+
+fn bulk_variants(motion: Motion) -> Vec<Variant> {
+    let mut all = Vec::new();
+    for (each, kib) in [(1, 192u64), (2, 96), (4, 48), (8, 24)] {
+        for (tile_kib, stages) in [(4u64, 4u32), (8, 2), (8, 4), (8, 8), (16, 2), (16, 4), (16, 8)]
+        {
+            if tile_kib * u64::from(stages) > kib || tile_kib * u64::from(stages) * 3 < kib {
+                continue;
+            }
+            let bytes = tile_kib << 10;
+            match motion {
+                Motion::Read => all.push(Variant::bulk(motion, 256, each, bytes, stages)),
+                Motion::Copy => all.push(Variant::bulk(motion, 32, each, bytes, stages)),
+                Motion::Write if stages <= 4 => {
+                    all.push(Variant::bulk(motion, 256, each, bytes, stages));
+                }
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+/// Buffers full of random words, and the kernels that stream through them.
+pub struct Streams {
+    filler: Filler,
+    contents: Contents,
+    buffers: [BufferId; 3],
+    sum: BufferId,
+    module: ModuleId,
+    bulk: Option<ModuleId>,
+    multiprocessors: u32,
+}
+
+impl Streams {
+    /// Fills two buffers of `bytes` bytes, a power of two, and allocates a third.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn new(context: &mut ProbeContext<'_>, bytes: u64) -> Result<Streams, ProbeError> {
+        let contents = Contents::within(bytes, context.seed);
+        let filler = Filler::new(context)?;
+        let module = context.load("stream.ptx", STREAM)?;
+        let bulk = match context.architecture() {
+            90.. => Some(context.load("stream_bulk.sm_90.ptx", BULK)?),
+            _ => None,
+        };
+        let multiprocessors = context.multiprocessors();
+        let device = &mut *context.device;
+        let mut allocate = |bytes| device.allocate_bare(bytes);
+        let buffers =
+            [allocate(contents.bytes())?, allocate(contents.bytes())?, allocate(contents.bytes())?];
+        let sum = allocate(4)?;
+        filler.fill(device, buffers[0], contents)?;
+        let other = Contents { seed: Streams::other(contents), ..contents };
+        filler.fill(device, buffers[1], other)?;
+        Ok(Streams { filler, contents, buffers, sum, module, bulk, multiprocessors })
+    }
+
+    fn other(contents: Contents) -> u32 {
+        contents.seed ^ 0x5851_F42D
+    }
+
+    /// Bytes that a motion moves, in one launch.
+    pub fn bytes_moved(&self, motion: Motion) -> u64 {
+        motion.times() * self.contents.bytes()
+    }
+
+    /// Launches a variant once.
+    ///
+    /// # Errors
+    /// The device's; [`ProbeError::Unsupported`] for bulk copies on a device that has none.
+    pub fn launch(
+        &self,
+        device: &mut dyn Device,
+        stream: StreamId,
+        variant: &Variant,
+    ) -> Result<(), ProbeError> {
+        let module = match variant.stages {
+            0 => self.module,
+            _ => self.bulk.ok_or_else(|| ProbeError::Unsupported("no bulk copies".into()))?,
+        };
+        let tiles = (self.contents.bytes() / variant.tile_bytes).max(1);
+        let blocks = match variant.blocks {
+            Blocks::Tile => tiles,
+            Blocks::Each(each) => tiles.min(u64::from(each * self.multiprocessors)),
+        };
+        let mut arguments: Vec<Argument> = self.buffers.map(Argument::Buffer).into();
+        arguments.extend([
+            Argument::u64(self.contents.vectors()),
+            Argument::u32(self.contents.bits),
+            Argument::u32(self.contents.seed),
+            Argument::Buffer(self.sum),
+        ]);
+        if variant.stages > 0 {
+            let tile_bytes = variant.tile_bytes as u32;
+            arguments.extend([Argument::u32(tile_bytes), Argument::u32(variant.stages)]);
+        }
+        let launch = Launch {
+            grid: [blocks as u32, 1, 1],
+            block: [variant.threads, 1, 1],
+            shared_bytes: variant.shared_bytes(),
+            arguments,
+            ..Launch::new(module, &variant.symbol)
+        };
+        device.launch(stream, &launch)?;
+        Ok(())
+    }
+
+    /// Launches a variant once and looks at what it did.
+    ///
+    /// # Errors
+    /// [`ProbeError::Wrong`] where it did not read or write all that it is counted for.
+    pub fn verify(
+        &self,
+        device: &mut dyn Device,
+        motion: Motion,
+        variant: &Variant,
+    ) -> Result<(), ProbeError> {
+        device.write(self.sum, 0, &[0; 4])?;
+        let out = self.buffers[2];
+        if !motion.sums() {
+            let bytes = self.contents.bytes();
+            match device.fill(StreamId::DEFAULT, out, 0, bytes, 0xA5) {
+                Ok(()) | Err(assay_device::DeviceError::Unsupported { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.launch(device, StreamId::DEFAULT, variant)?;
+        device.synchronize()?;
+        if motion.sums() {
+            let (sum, expected) = (read_word(device, self.sum)?, self.contents.sum());
+            return check_sum(&variant.symbol, sum, expected);
+        }
+        let more = match motion {
+            Motion::Triad => (Streams::other(self.contents), 3),
+            _ => (0, 0),
+        };
+        let expected = Expected { more, ..Expected::just(self.contents) };
+        match self.filler.count_wrong(device, out, expected)? {
+            0 => Ok(()),
+            wrong => Err(ProbeError::Wrong(format!(
+                "{} left {wrong} of {} vectors wrong",
+                variant.symbol,
+                self.contents.vectors()
+            ))),
+        }
+    }
+
+    /// Gives everything back.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn free(self, device: &mut dyn Device) -> Result<(), ProbeError> {
+        for buffer in self.buffers.into_iter().chain([self.sum]) {
+            device.free(buffer)?;
+        }
+        for module in [Some(self.module), self.bulk].into_iter().flatten() {
+            device.unload(module)?;
+        }
+        self.filler.free(device)
+    }
+}
+
+/// Refuses a sum that says that not everything was read.
+pub(super) fn check_sum(symbol: &str, sum: u32, expected: u32) -> Result<(), ProbeError> {
+    if sum == expected {
+        return Ok(());
+    }
+    Err(ProbeError::Wrong(format!(
+        "{symbol} summed what it read to {sum:#010x} and not {expected:#010x}: it did not read \
+         everything once"
+    )))
+}
