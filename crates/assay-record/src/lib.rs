@@ -10,7 +10,9 @@
 //! that they do not know. Anything else (a removed key, a new word for an outcome) raises
 //! [`SCHEMA`], and an older reader says that the record is newer than itself.
 
+mod bench;
 mod case;
+mod checked;
 mod chip;
 mod dossier;
 mod exit;
@@ -21,7 +23,12 @@ mod outcome;
 mod report;
 mod shard;
 
+pub use bench::{
+    BENCH_SCHEMA, BenchError, BenchRecord, Effect, Placement, RejectedSample, Series, Timing,
+    Verdict, Versus,
+};
 pub use case::{CaseName, CaseNameError};
+pub use checked::{Checked, NotChecked, Standing};
 pub use chip::{ChipFit, ChipOccupancy, LoadedKernel, LoadedOccupancy};
 pub use dossier::{
     Conditions, DOSSIER_SCHEMA, Dossier, DossierError, Entry, EntryStatus, Figure, ProbedDevice,
