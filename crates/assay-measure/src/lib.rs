@@ -16,6 +16,8 @@ mod samples;
 pub mod statistics;
 mod stopwatch;
 mod summary;
+mod verdict;
+mod versus;
 
 pub use clock::{Taken, is_off, reference_clock};
 pub use error::MeasureError;
@@ -23,3 +25,5 @@ pub use plan::{Cache, Plan};
 pub use samples::{Ended, Method, Rejected, Samples};
 pub use stopwatch::{Bracket, Stopwatch, Work};
 pub use summary::Summary;
+pub use verdict::{Bar, Judged, Pairs, decide, effect, judge};
+pub use versus::VersusPlan;

@@ -83,7 +83,7 @@ impl Stopwatch {
         let mut noise = Noise::default();
         loop {
             let span = self.span(device, plan.cache, plan.hold_limit_s, &mut content)?;
-            taken.push(self.of(span, plan));
+            taken.push(self.sample(span, plan));
             let enough = taken.len() >= plan.least_samples as usize;
             if taken.len() >= plan.most_samples as usize {
                 return Ok((taken, Ended::SampleLimit));
@@ -101,7 +101,7 @@ impl Stopwatch {
     }
 
     /// A span as a sample: per launch, without the bracket.
-    fn of(&self, span: Span, plan: &Plan) -> Taken {
+    pub(crate) fn sample(&self, span: Span, plan: &Plan) -> Taken {
         let launches = f64::from(plan.launches_per_sample);
         Taken {
             duration_ns: (span.elapsed_ns - self.bracket.empty_ns) / launches,

@@ -7,7 +7,7 @@
 
 mod bracket;
 mod measure;
-mod span;
+pub(crate) mod span;
 
 use assay_device::{
     Allocation, Argument, BufferId, Device, DeviceError, EventId, HostBufferId, HostKind, Image,
@@ -101,6 +101,11 @@ impl Stopwatch {
         matches!(self.hold, Hold::Host { .. })
     }
 
+    /// The stream that all is launched on.
+    pub(crate) fn stream(&self) -> StreamId {
+        self.stream
+    }
+
     /// Gives everything back.
     ///
     /// # Errors
@@ -168,7 +173,7 @@ impl Stopwatch {
     }
 
     /// Takes the buffer that a flush reads, once.
-    fn prepare_flush(&mut self, device: &mut dyn Device) -> Result<(), DeviceError> {
+    pub(crate) fn prepare_flush(&mut self, device: &mut dyn Device) -> Result<(), DeviceError> {
         if self.flush.buffer.is_none() {
             let buffer = device.allocate_bare(self.flush.bytes)?;
             match device.fill(self.stream, buffer, 0, self.flush.bytes, 0) {

@@ -8,15 +8,15 @@ use crate::plan::Cache;
 
 /// What one span said.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// Between its events, in nanoseconds.
-    pub(super) elapsed_ns: f64,
+    pub(crate) elapsed_ns: f64,
     /// The clock of one multiprocessor over it, in MHz, where it could be read.
-    pub(super) sm_clock_mhz: Option<f64>,
+    pub(crate) sm_clock_mhz: Option<f64>,
 }
 
 /// What a span brackets.
-pub(super) enum Content<'w, 'a> {
+pub(crate) enum Content<'w, 'a> {
     /// Nothing.
     Empty,
     /// So many calls of the work.
@@ -30,7 +30,7 @@ const STAMP_BYTES: usize = 4 * 8;
 
 impl Stopwatch {
     /// Takes one span.
-    pub(super) fn span(
+    pub(crate) fn span(
         &mut self,
         device: &mut dyn Device,
         cache: Cache,
