@@ -5,30 +5,37 @@
 //! lies memory that belongs to nobody, so a stray access is a [`DeviceError::Fault`] with the PTX
 //! line; only the few bytes that a misalignment puts in front of a buffer are the buffer's own to
 //! the emulator, and hold a guard pattern instead. Images other than PTX are unsupported, and so
-//! are events: there is no clock whose time would mean anything for a GPU.
+//! are events: there is no clock whose time would mean anything for a GPU. For tests of what
+//! measures there is one that is made up, an [`EmulatedClock`].
 
+mod clock;
 mod transfer;
+mod translate;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub use assay_emulator::TensorModel;
 use assay_emulator::{
-    AllocationError, Approximation, Fault, FaultKind as Cause, LaunchConfig, MAX_BLOCK, MAX_GRID,
-    MAX_THREADS_PER_BLOCK, Machine, MachineConfig, Program, TensorMap, Watch,
+    AllocationError, Approximation, LaunchConfig, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK,
+    Machine, MachineConfig, Program, TensorMap, Timers, Watch,
 };
+pub use clock::{ClockCourse, EmulatedClock};
 
 use crate::buffer::{
     ALIGNMENT, Allocation, GuardDamage, Side, check_range, find_damage, guard_pattern,
 };
 use crate::check::{check_launch, check_tensor_map};
 use crate::device::{Device, Image};
-use crate::error::{DeviceError, FaultKind, KernelFault, Rejection};
+use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, KernelFacts};
-use crate::handle::{BufferId, GraphId, HostBufferId, ModuleId, StreamId};
+use crate::handle::{BufferId, EventId, GraphId, HostBufferId, ModuleId, StreamId};
 use crate::host::{HostKind, check_apart, check_mapped};
 use crate::launch::{Argument, Launch, LaunchReport, Schedule};
+use crate::timing::TimingFacts;
+use clock::Clock;
 use transfer::{HostBuffer, Transfer};
+use translate::{not_compiled, refused, rejected, translate_fault};
 
 /// What to emulate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +56,8 @@ pub struct EmulatorOptions {
     /// Threads that one launch may use; 0 for as many as there are cores. One by default, because
     /// whoever has many cases runs them side by side, each on a device of its own.
     pub workers: u32,
+    /// A made-up clock for events and timers; `None` for no events.
+    pub clock: Option<EmulatedClock>,
 }
 
 impl Default for EmulatorOptions {
@@ -61,6 +70,7 @@ impl Default for EmulatorOptions {
             approximation: None,
             contraction: None,
             workers: 1,
+            clock: None,
         }
     }
 }
@@ -68,6 +78,7 @@ impl Default for EmulatorOptions {
 /// The emulator.
 pub struct EmulatorDevice {
     machine: Machine,
+    clock: Option<Clock>,
     options: EmulatorOptions,
     facts: DeviceFacts,
     modules: HashMap<ModuleId, Arc<Loaded>>,
@@ -97,6 +108,7 @@ struct Buffer {
 enum Work {
     Launch(Box<Ready>),
     Transfer(Transfer),
+    Record(EventId),
 }
 
 /// A launch that passed every check.
@@ -119,6 +131,7 @@ impl EmulatorDevice {
         EmulatorDevice {
             facts: facts(&options, &config),
             machine: Machine::new(config),
+            clock: options.clock.map(Clock::new),
             options,
             modules: HashMap::new(),
             buffers: HashMap::new(),
@@ -139,6 +152,12 @@ impl EmulatorDevice {
             }),
             None => Ok(()),
         }
+    }
+
+    /// The made-up clock.
+    fn clock(&mut self) -> Result<&mut Clock, DeviceError> {
+        let what = "events: the emulator has no clock that means anything for a GPU";
+        self.clock.as_mut().ok_or_else(|| DeviceError::Unsupported { what: what.to_string() })
     }
 
     fn buffer(&self, buffer: BufferId) -> Result<&Buffer, DeviceError> {
@@ -199,6 +218,7 @@ impl EmulatorDevice {
             parameters,
             schedule,
             poison,
+            timers: Timers::default(),
             approximation: match self.options.approximation {
                 Some(seed) => Approximation::Seeded(seed),
                 None => Approximation::Nearest,
@@ -224,11 +244,23 @@ fn translate_schedule(schedule: Schedule) -> (assay_emulator::Schedule, u8) {
 }
 
 /// Runs a launch to its end.
-fn run(machine: &mut Machine, ready: &Ready) -> Result<LaunchReport, DeviceError> {
+fn run(
+    machine: &mut Machine,
+    clock: Option<&mut Clock>,
+    ready: &Ready,
+) -> Result<LaunchReport, DeviceError> {
     let Ready { module, symbol, config } = ready;
-    let statistics = machine
-        .launch(&module.program, symbol, config)
-        .map_err(|fault| translate_fault(&module.name, fault))?;
+    let fault = |fault| translate_fault(&module.name, fault);
+    let statistics = match clock {
+        None => machine.launch(&module.program, symbol, config).map_err(fault)?,
+        Some(clock) => {
+            let timers = clock.start();
+            let config = LaunchConfig { timers, ..config.clone() };
+            let ran = machine.launch(&module.program, symbol, &config).map_err(fault)?;
+            clock.finish(timers, ran.warp_instructions);
+            ran
+        }
+    };
     Ok(LaunchReport {
         lane_operations: Some(statistics.lane_operations),
         warp_instructions: Some(statistics.warp_instructions),
@@ -276,6 +308,16 @@ impl Loaded {
             parameter_sizes: Some(parameters.iter().map(|place| place.size as usize).collect()),
         })
     }
+}
+
+/// Memory of the device, at an aligned address.
+fn allocated(machine: &mut Machine, bytes: u64) -> Result<u64, DeviceError> {
+    machine.allocate(bytes, ALIGNMENT).map_err(|error| match error {
+        AllocationError::OutOfMemory { available, .. } => {
+            DeviceError::OutOfMemory { requested: bytes, available: Some(available) }
+        }
+        other => refused("allocate", &other),
+    })
 }
 
 fn facts(options: &EmulatorOptions, config: &MachineConfig) -> DeviceFacts {
@@ -344,12 +386,8 @@ impl Device for EmulatorDevice {
         self.idle()?;
         allocation.layout()?;
         let Allocation { bytes, misalign, poison } = *allocation;
-        let out = |available| DeviceError::OutOfMemory { requested: bytes, available };
-        let all = bytes.checked_add(misalign).ok_or_else(|| out(None))?;
-        let base = self.machine.allocate(all, ALIGNMENT).map_err(|error| match error {
-            AllocationError::OutOfMemory { available, .. } => out(Some(available)),
-            other => refused("allocate", &other),
-        })?;
+        let endless = DeviceError::OutOfMemory { requested: bytes, available: None };
+        let base = allocated(&mut self.machine, bytes.checked_add(misalign).ok_or(endless)?)?;
         let filled = self
             .machine
             .write(base, &guard_pattern(misalign))
@@ -414,7 +452,7 @@ impl Device for EmulatorDevice {
                 launches.push(Work::Launch(Box::new(ready)));
                 Ok(LaunchReport::default())
             }
-            _ => run(&mut self.machine, &ready),
+            _ => run(&mut self.machine, self.clock.as_mut(), &ready),
         }
     }
 
@@ -440,6 +478,51 @@ impl Device for EmulatorDevice {
         self.check_stream(stream)?;
         self.streams.remove(&stream);
         Ok(())
+    }
+
+    fn create_event(&mut self) -> Result<EventId, DeviceError> {
+        self.idle()?;
+        Ok(self.clock()?.create())
+    }
+
+    fn destroy_event(&mut self, event: EventId) -> Result<(), DeviceError> {
+        self.idle()?;
+        self.clock()?.destroy(event)
+    }
+
+    fn record_event(&mut self, event: EventId, stream: StreamId) -> Result<(), DeviceError> {
+        self.check_stream(stream)?;
+        self.clock()?.check(event)?;
+        match &mut self.capture {
+            Some((captured, works)) if *captured == stream => {
+                works.push(Work::Record(event));
+                Ok(())
+            }
+            _ => self.clock()?.record(event),
+        }
+    }
+
+    fn elapsed_ns(&mut self, start: EventId, end: EventId) -> Result<u64, DeviceError> {
+        self.idle()?;
+        let clock = self.clock()?;
+        Ok(clock.time(end)?.saturating_sub(clock.time(start)?))
+    }
+
+    fn query(&mut self, event: EventId) -> Result<bool, DeviceError> {
+        self.idle()?;
+        self.clock()?.time(event).map(|_| true)
+    }
+
+    fn timing_facts(&self) -> Option<TimingFacts> {
+        self.clock.as_ref().map(Clock::facts)
+    }
+
+    fn allocate_bare(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
+        self.idle()?;
+        let base = allocated(&mut self.machine, bytes)?;
+        let id = BufferId::new();
+        self.buffers.insert(id, Buffer { base, misalign: 0, bytes });
+        Ok(id)
     }
 
     fn begin_capture(&mut self, stream: StreamId) -> Result<(), DeviceError> {
@@ -471,8 +554,9 @@ impl Device for EmulatorDevice {
         self.check_stream(stream)?;
         let works = self.graphs.get(&graph).ok_or_else(|| unknown("graph", graph.number()))?;
         works.iter().try_for_each(|work| match work {
-            Work::Launch(ready) => run(&mut self.machine, ready).map(|_| ()),
-            Work::Transfer(transfer) => transfer.run(&mut self.machine),
+            Work::Launch(ready) => run(&mut self.machine, self.clock.as_mut(), ready).map(|_| ()),
+            Work::Transfer(transfer) => transfer.run(&mut self.machine, self.clock.as_mut()),
+            Work::Record(event) => self.clock.as_mut().map_or(Ok(()), |clock| clock.record(*event)),
         })
     }
 
@@ -580,99 +664,4 @@ impl Device for EmulatorDevice {
     fn reset_persisting_l2(&mut self) -> Result<(), DeviceError> {
         self.idle()
     }
-}
-
-fn rejected(name: &str, error: assay_ptx::ParseError) -> DeviceError {
-    DeviceError::ModuleRejected(Box::new(Rejection {
-        image: name.to_string(),
-        reason: error.message,
-        log: String::new(),
-        line: Some(error.line),
-        source_line: Some(error.source_line),
-        hint: error.hint,
-    }))
-}
-
-fn not_compiled(name: &str, reason: &str) -> DeviceError {
-    DeviceError::ModuleRejected(Box::new(Rejection {
-        image: name.to_string(),
-        reason: reason.to_string(),
-        ..Rejection::default()
-    }))
-}
-
-/// The machine refused what this device had checked already.
-fn refused(call: &str, error: &AllocationError) -> DeviceError {
-    DeviceError::Api {
-        call: format!("the emulator's {call}"),
-        code: 1,
-        name: "a refusal".to_string(),
-        text: error.to_string(),
-    }
-}
-
-fn translate_fault(image: &str, fault: Fault) -> DeviceError {
-    let hint = fault.hint().to_string();
-    let place = fault.line.map(|line| format!("{image}:{line}"));
-    let kind = match &fault.kind {
-        Cause::Unsupported { opcode } => {
-            let at = place.map(|place| format!(" at {place}")).unwrap_or_default();
-            return DeviceError::Unsupported { what: format!("{opcode}{at}") };
-        }
-        Cause::InvalidLaunch { reason } => {
-            let (symbol, reason) = (fault.symbol, reason.clone());
-            return DeviceError::InvalidLaunch { symbol, reason, hint };
-        }
-        Cause::SymbolNotFound { available } => {
-            let (symbol, available) = (fault.symbol, available.clone());
-            return DeviceError::KernelNotFound { symbol, available };
-        }
-        Cause::OutOfBounds { .. } | Cause::ReadOnlyWrite { .. } | Cause::InvalidAddress { .. } => {
-            FaultKind::OutOfBounds
-        }
-        Cause::Misaligned { .. } => FaultKind::Misaligned,
-        Cause::Runaway { .. } => FaultKind::Hang,
-        Cause::Deadlock { .. } => FaultKind::Deadlock,
-        Cause::BarrierMisuse { .. }
-        | Cause::ClusterMisuse { .. }
-        | Cause::InactiveLaneRead { .. }
-        | Cause::WarpMisuse { .. } => FaultKind::Synchronization,
-        Cause::Trap | Cause::Assertion { .. } => FaultKind::Trap,
-        _ => FaultKind::Other,
-    };
-    let description = describe(&fault);
-    DeviceError::Fault(KernelFault {
-        kind,
-        description,
-        place,
-        hint: Some(hint),
-        lost_context: false,
-    })
-}
-
-/// The kernel, what happened, and in which thread, without the PTX line, which is the place.
-fn describe(fault: &Fault) -> String {
-    let mut text = format!("{}: {}", fault.symbol, fault.kind);
-    if fault.line.is_some() {
-        let ([a, b, c], [x, y, z]) = (fault.block, fault.thread);
-        text = format!("{text}, in block ({a},{b},{c}), thread ({x},{y},{z})");
-    }
-    if let Some((file, line)) = &fault.source {
-        text = format!("{text} ({file}:{line})");
-    }
-    match last_lines(&fault.output) {
-        Some(printed) => format!("{text}; it had printed: {printed}"),
-        None => text,
-    }
-}
-
-/// The end of what a kernel printed, on one line.
-fn last_lines(output: &str) -> Option<String> {
-    const LINES: usize = 3;
-    const CHARACTERS: usize = 300;
-    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    let kept = lines.get(lines.len().saturating_sub(LINES)..)?.join(" | ");
-    let long = kept.chars().count().saturating_sub(CHARACTERS);
-    let end: String = kept.chars().skip(long).collect();
-    (!end.is_empty()).then_some(end)
 }

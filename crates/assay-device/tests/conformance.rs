@@ -1,6 +1,8 @@
 //! What every device must do, written once and run on the emulator and, where there is one, on a
 //! GPU (`cargo test -p assay-device _gpu`).
 
+#[macro_use]
+mod both;
 mod common;
 mod hardware;
 
@@ -10,31 +12,6 @@ use assay_device::{
 };
 use common::{buffer, fill, load, run, words, write_at};
 use hardware::{alone, gpu};
-
-macro_rules! conformance {
-    ($($name:ident)*) => {
-        mod emulator {
-            $(#[test]
-            fn $name() {
-                let mut device = super::open("emulator").expect("the emulator opens");
-                super::$name(&mut *device);
-            })*
-        }
-        mod cuda_gpu {
-            $(#[test]
-            fn $name() {
-                let test = concat!("cuda_gpu::", stringify!($name));
-                if super::gpu(test).is_none() {
-                    return;
-                }
-                super::alone(test, || {
-                    let mut device = super::gpu(test).expect("the GPU opens again");
-                    super::$name(&mut *device);
-                });
-            })*
-        }
-    };
-}
 
 conformance! {
     the_facts_are_sensible

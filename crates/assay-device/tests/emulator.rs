@@ -2,7 +2,7 @@
 
 mod common;
 
-use assay_device::emulator::{EmulatorDevice, EmulatorOptions};
+use assay_device::emulator::{ClockCourse, EmulatedClock, EmulatorDevice, EmulatorOptions};
 use assay_device::{
     Allocation, Argument, Device, DeviceError, FaultKind, Image, KernelFault, Launch, Schedule,
     Side, StreamId,
@@ -229,4 +229,68 @@ fn a_graph_stops_at_the_first_fault() {
     let result = device.launch_graph(graph, StreamId::DEFAULT);
     assert_eq!(fault(result).kind, FaultKind::OutOfBounds);
     assert_eq!(common::words(&mut device, target, 1), [5], "the launch after it did not run");
+}
+
+fn clocked(course: ClockCourse) -> EmulatorDevice {
+    let clock = EmulatedClock { course, ..EmulatedClock::default() };
+    EmulatorDevice::new(EmulatorOptions { clock: Some(clock), ..EmulatorOptions::default() })
+}
+
+/// The nanoseconds of each of five equal launches.
+fn five_durations(device: &mut EmulatorDevice) -> Vec<u64> {
+    let module = load(device);
+    let target = buffer(device, 4096);
+    let (start, end) = (device.create_event().unwrap(), device.create_event().unwrap());
+    let one = |_| {
+        device.record_event(start, StreamId::DEFAULT).expect("records");
+        run(device, &fill(module, target, 1024, 0)).expect("runs");
+        device.record_event(end, StreamId::DEFAULT).expect("records");
+        assert_eq!(device.query(end), Ok(true));
+        device.elapsed_ns(start, end).expect("measures")
+    };
+    (0..5).map(one).collect()
+}
+
+#[test]
+fn without_a_clock_there_are_no_events_and_no_timing_facts() {
+    let mut device = device();
+    assert!(device.create_event().is_err_and(|error| error.is_unsupported()));
+    assert_eq!(device.timing_facts(), None);
+}
+
+#[test]
+fn a_made_up_clock_tells_the_same_time_at_every_run() {
+    let steady = five_durations(&mut clocked(ClockCourse::Steady));
+    assert!(steady[0] > 2000 && steady.iter().all(|&ns| ns == steady[0]), "{steady:?}");
+    let wanders = || five_durations(&mut clocked(ClockCourse::Wanders { least_mhz: 500 }));
+    assert_eq!(wanders(), wanders());
+    assert!(wanders().windows(2).any(|pair| pair[0] != pair[1]));
+    let facts = clocked(ClockCourse::Steady).timing_facts().expect("a clock has facts");
+    assert!(!facts.asynchronous && facts.sm_clock_max_mhz == 1000.0, "{facts:?}");
+}
+
+#[test]
+fn a_made_up_clock_sags_dips_and_stops_on_plan() {
+    let full = five_durations(&mut clocked(ClockCourse::Steady))[0];
+    let slow = 2000 + 2 * (full - 2000);
+    let sagging = ClockCourse::SagsFrom { launch: 3, mhz: 500 };
+    assert_eq!(five_durations(&mut clocked(sagging)), [full, full, slow, slow, slow]);
+    let dipping = ClockCourse::DipsEvery { launches: 2, mhz: 500 };
+    assert_eq!(five_durations(&mut clocked(dipping)), [full, slow, full, slow, full]);
+    assert_eq!(five_durations(&mut clocked(ClockCourse::Stopped)), [0; 5]);
+}
+
+#[test]
+fn a_captured_event_has_the_time_of_the_latest_replay() {
+    let mut device = clocked(ClockCourse::Steady);
+    let target = device.allocate_bare(1 << 20).expect("there is memory");
+    let (start, end) = (device.create_event().unwrap(), device.create_event().unwrap());
+    device.begin_capture(StreamId::DEFAULT).expect("begins");
+    device.record_event(start, StreamId::DEFAULT).expect("captures");
+    device.fill(StreamId::DEFAULT, target, 0, 1 << 20, 0).expect("captures");
+    device.record_event(end, StreamId::DEFAULT).expect("captures");
+    let graph = device.end_capture(StreamId::DEFAULT).expect("ends");
+    assert!(device.elapsed_ns(start, end).is_err(), "nothing has run");
+    device.launch_graph(graph, StreamId::DEFAULT).expect("runs");
+    assert_eq!(device.elapsed_ns(start, end), Ok(2000 + (1 << 20) / 1000));
 }

@@ -276,6 +276,7 @@ fn plan(
         workspace,
         budget: config.instruction_budget,
         poison: config.poison,
+        timers: config.timers,
         lanes_reversed: config.schedule == Schedule::Reversed,
         tensor_model: machine.tensor_model(),
     }

@@ -64,7 +64,7 @@ pub use arithmetic::tensor::TensorModel;
 pub use fault::{Fault, FaultKind, Nearest, Space, Waiter};
 pub use machine::{
     Approximation, LaunchConfig, LaunchStatistics, MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK,
-    Machine, MachineConfig,
+    Machine, MachineConfig, Timers,
 };
 pub use memory::{AllocationError, BASE_ADDRESS, RED_ZONE_BYTES};
 pub use observer::{MemoryAccess, NoObserver, Observer};

@@ -133,6 +133,38 @@ pub struct LaunchConfig {
     pub instruction_budget: u64,
     /// What shared and local memory and registers hold at first, in every byte.
     pub poison: u8,
+    /// What the kernel's timers show.
+    pub timers: Timers,
+}
+
+/// What `%clock64` and `%globaltimer` show: one cycle for each warp instruction of the launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timers {
+    /// Cycles at the launch's start.
+    pub cycles: u64,
+    /// Nanoseconds at the launch's start.
+    pub nanoseconds: u64,
+    /// Picoseconds of a cycle: 1000 for a clock of 1 GHz.
+    pub cycle_ps: u32,
+}
+
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers { cycles: 0, nanoseconds: 0, cycle_ps: 1000 }
+    }
+}
+
+impl Timers {
+    /// `%clock64` after so many instructions.
+    pub fn cycles_after(&self, instructions: u64) -> u64 {
+        self.cycles.wrapping_add(instructions)
+    }
+
+    /// `%globaltimer` after so many instructions.
+    pub fn nanoseconds_after(&self, instructions: u64) -> u64 {
+        let passed = u128::from(instructions) * u128::from(self.cycle_ps) / 1000;
+        self.nanoseconds.wrapping_add(passed as u64)
+    }
 }
 
 impl Default for LaunchConfig {
@@ -149,6 +181,7 @@ impl Default for LaunchConfig {
             contract_multiply_add: None,
             instruction_budget: 10_000_000_000,
             poison: 0x55,
+            timers: Timers::default(),
         }
     }
 }

@@ -44,14 +44,24 @@ pub(super) mod device_attribute {
     pub(crate) const MAX_SHARED_PER_BLOCK: i32 = 8;
     pub(crate) const WARP_SIZE: i32 = 10;
     pub(crate) const MAX_REGISTERS_PER_BLOCK: i32 = 12;
+    pub(crate) const CLOCK_RATE_KHZ: i32 = 13;
     pub(crate) const MULTIPROCESSORS: i32 = 16;
+    pub(crate) const ECC_ENABLED: i32 = 32;
+    pub(crate) const PCI_BUS: i32 = 33;
+    pub(crate) const PCI_DEVICE: i32 = 34;
+    pub(crate) const MEMORY_CLOCK_RATE_KHZ: i32 = 36;
+    pub(crate) const MEMORY_BUS_BITS: i32 = 37;
+    pub(crate) const L2_BYTES: i32 = 38;
     pub(crate) const THREADS_PER_MULTIPROCESSOR: i32 = 39;
+    pub(crate) const COPY_ENGINES: i32 = 40;
+    pub(crate) const PCI_DOMAIN: i32 = 50;
     pub(crate) const COMPUTE_MAJOR: i32 = 75;
     pub(crate) const COMPUTE_MINOR: i32 = 76;
     pub(crate) const SHARED_PER_MULTIPROCESSOR: i32 = 81;
     pub(crate) const REGISTERS_PER_MULTIPROCESSOR: i32 = 82;
     pub(crate) const MAX_SHARED_OPT_IN: i32 = 97;
     pub(crate) const BLOCKS_PER_MULTIPROCESSOR: i32 = 106;
+    pub(crate) const PERSISTING_L2_BYTES_MAX: i32 = 108;
     pub(crate) const RESERVED_SHARED_PER_BLOCK: i32 = 111;
 }
 
@@ -75,6 +85,11 @@ pub(super) mod jit_option {
 pub(super) const STREAM_NON_BLOCKING: u32 = 1;
 /// `CU_EVENT_DEFAULT`.
 pub(super) const EVENT_DEFAULT: u32 = 0;
+/// `CU_EVENT_RECORD_EXTERNAL`: a record in a capture becomes a node of the graph, whose event has
+/// the time of the latest replay.
+pub(super) const EVENT_RECORD_EXTERNAL: u32 = 1;
+/// `CU_MEMHOSTALLOC_DEVICEMAP`: kernels can read and write it.
+pub(super) const HOST_DEVICE_MAP: u32 = 2;
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`: other threads' calls do not end a capture.
 pub(super) const CAPTURE_RELAXED: i32 = 2;
 
@@ -181,6 +196,16 @@ functions! {
         graph_executable_destroy = "cuGraphExecDestroy"(Opaque);
     }
     optional {
+        memory_fill_async = "cuMemsetD8Async"(u64, u8, usize, Opaque);
+        memory_copy_async = "cuMemcpyDtoDAsync_v2"(u64, u64, usize, Opaque);
+        memory_to_device_async = "cuMemcpyHtoDAsync_v2"(u64, *const c_void, usize, Opaque);
+        memory_to_host_async = "cuMemcpyDtoHAsync_v2"(*mut c_void, u64, usize, Opaque);
+        host_allocate = "cuMemHostAlloc"(*mut *mut c_void, usize, u32);
+        host_free = "cuMemFreeHost"(*mut c_void);
+        host_address = "cuMemHostGetDevicePointer_v2"(*mut u64, *mut c_void, u32);
+        event_query = "cuEventQuery"(Opaque);
+        event_record_flags = "cuEventRecordWithFlags"(Opaque, Opaque, u32);
+        persisting_reset = "cuCtxResetPersistingL2Cache"();
         launch_extended = "cuLaunchKernelEx"(
             *const LaunchConfig, Opaque, *const *const c_void, *const *const c_void
         );

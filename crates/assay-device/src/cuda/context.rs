@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use super::api::{Code, EVENT_DEFAULT, Functions, Opaque, STREAM_NON_BLOCKING};
+use super::api::{
+    Code, EVENT_DEFAULT, EVENT_RECORD_EXTERNAL, Functions, Opaque, STREAM_NON_BLOCKING,
+};
 use super::driver::Driver;
 use super::status;
 use crate::error::DeviceError;
@@ -101,10 +103,15 @@ impl Drop for Stream {
 
 /// A point in a stream.
 pub(super) struct Event {
-    context: Arc<Context>,
-    handle: Opaque,
+    owner: Arc<EventOwner>,
     /// Whether it was ever put into a stream: only then does it have a time.
     recorded: bool,
+}
+
+/// The driver's event, which a graph that records it keeps as well.
+pub(super) struct EventOwner {
+    context: Arc<Context>,
+    handle: Opaque,
 }
 
 impl Event {
@@ -114,24 +121,55 @@ impl Event {
             // SAFETY: the pointer is to a live handle and the context is current.
             unsafe { (f.event_create)(&raw mut handle, EVENT_DEFAULT) }
         })?;
-        Ok(Event { context: Arc::clone(context), handle, recorded: false })
+        let owner = Arc::new(EventOwner { context: Arc::clone(context), handle });
+        Ok(Event { owner, recorded: false })
     }
 
     pub(super) fn record(&mut self, stream: &Stream) -> Result<(), DeviceError> {
+        let EventOwner { context, handle } = &*self.owner;
         // SAFETY: event and stream live, both in this context (a device has only one).
-        self.context
-            .call("cuEventRecord", |f| unsafe { (f.event_record)(self.handle, stream.handle) })?;
+        context.call("cuEventRecord", |f| unsafe { (f.event_record)(*handle, stream.handle) })?;
         self.recorded = true;
         Ok(())
+    }
+
+    /// Makes the record a node of the graph that the stream captures, which must keep the answer.
+    pub(super) fn capture(&mut self, stream: &Stream) -> Result<Arc<EventOwner>, DeviceError> {
+        let EventOwner { context, handle } = &*self.owner;
+        let Some(record) = context.functions().event_record_flags else {
+            let what = "events in graphs: this driver has no cuEventRecordWithFlags".to_string();
+            return Err(DeviceError::Unsupported { what });
+        };
+        context.call("cuEventRecordWithFlags", |_| {
+            // SAFETY: as in `record`; the stream is being captured, which the flag asks for.
+            unsafe { record(*handle, stream.handle, EVENT_RECORD_EXTERNAL) }
+        })?;
+        self.recorded = true;
+        Ok(Arc::clone(&self.owner))
     }
 
     pub(super) fn is_recorded(&self) -> bool {
         self.recorded
     }
 
-    fn wait(&self) -> Result<(), DeviceError> {
+    /// Whether the device has reached it.
+    pub(super) fn is_reached(&self) -> Result<bool, DeviceError> {
+        let EventOwner { context, handle } = &*self.owner;
+        let Some(query) = context.functions().event_query else {
+            self.wait()?;
+            return Ok(true);
+        };
         // SAFETY: the event lives as long as this value.
-        self.context.call("cuEventSynchronize", |f| unsafe { (f.event_synchronize)(self.handle) })
+        match context.raw(|_| unsafe { query(*handle) }) {
+            status::NOT_READY => Ok(false),
+            code => status::check(context.functions(), "cuEventQuery", code).map(|()| true),
+        }
+    }
+
+    fn wait(&self) -> Result<(), DeviceError> {
+        let EventOwner { context, handle } = &*self.owner;
+        // SAFETY: the event lives as long as this value.
+        context.call("cuEventSynchronize", |f| unsafe { (f.event_synchronize)(*handle) })
     }
 
     /// Nanoseconds from this event to a later one. Zero if the other was earlier.
@@ -139,15 +177,15 @@ impl Event {
         self.wait()?;
         end.wait()?;
         let mut milliseconds = 0.0_f32;
-        self.context.call("cuEventElapsedTime", |f| {
+        self.owner.context.call("cuEventElapsedTime", |f| {
             // SAFETY: the pointer is to a live f32 and both events live.
-            unsafe { (f.event_elapsed)(&raw mut milliseconds, self.handle, end.handle) }
+            unsafe { (f.event_elapsed)(&raw mut milliseconds, self.owner.handle, end.owner.handle) }
         })?;
         Ok((f64::from(milliseconds) * 1e6).round() as u64)
     }
 }
 
-impl Drop for Event {
+impl Drop for EventOwner {
     fn drop(&mut self) {
         // SAFETY: the handle came from cuEventCreate and is not used again. An error cannot be
         // acted on.

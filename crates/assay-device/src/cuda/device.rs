@@ -5,17 +5,21 @@ use std::sync::Arc;
 
 use super::context::{Context, Event, Stream};
 use super::driver::Driver;
-use super::graph::{self, Graph};
+use super::graph::{self, Graph, Kept};
+use super::host::HostBuffer;
 use super::memory::Buffer;
 use super::module::{Kernel, Module, check_kind};
 use super::perturb::Perturbation;
+use super::transfer::{self, HostRange};
 use crate::buffer::{Allocation, GuardDamage, check_range};
 use crate::check::{check_launch, check_tensor_map};
 use crate::device::{Device, Image};
 use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, KernelFacts};
-use crate::handle::{BufferId, EventId, GraphId, ModuleId, StreamId};
+use crate::handle::{BufferId, EventId, GraphId, HostBufferId, ModuleId, StreamId};
+use crate::host::{HostKind, check_apart};
 use crate::launch::{Argument, Launch, LaunchReport};
+use crate::timing::TimingFacts;
 use assay_emulator::TensorMap;
 
 /// How many kernels a fault's message names at most.
@@ -25,8 +29,10 @@ const SUSPECTS: usize = 4;
 pub struct CudaDevice {
     context: Arc<Context>,
     facts: DeviceFacts,
+    timing: Option<TimingFacts>,
     modules: HashMap<ModuleId, Loaded>,
     buffers: HashMap<BufferId, Buffer>,
+    host: HashMap<HostBufferId, HostBuffer>,
     streams: HashMap<StreamId, Stream>,
     events: HashMap<EventId, Event>,
     graphs: HashMap<GraphId, Graph>,
@@ -45,7 +51,7 @@ struct Loaded {
 
 struct Capture {
     stream: StreamId,
-    modules: Vec<Arc<Module>>,
+    kept: Kept,
 }
 
 impl CudaDevice {
@@ -69,12 +75,16 @@ impl CudaDevice {
 
     fn with_driver(driver: Arc<Driver>, ordinal: u32) -> Result<CudaDevice, DeviceError> {
         let facts = driver.facts(ordinal)?;
+        // A driver that does not tell one of them tells none; nothing but measuring needs them.
+        let timing = driver.timing_facts(ordinal).ok();
         let context = Context::create(driver, ordinal)?;
         let stream = Stream::create(&context)?;
         Ok(CudaDevice {
             facts,
+            timing,
             modules: HashMap::new(),
             buffers: HashMap::new(),
+            host: HashMap::new(),
             streams: HashMap::from([(StreamId::DEFAULT, stream)]),
             events: HashMap::new(),
             graphs: HashMap::new(),
@@ -141,6 +151,10 @@ impl CudaDevice {
         self.streams.get(&stream).ok_or_else(|| unknown("stream", stream.number()))
     }
 
+    fn host_buffer(&self, buffer: HostBufferId) -> Result<&HostBuffer, DeviceError> {
+        self.host.get(&buffer).ok_or_else(|| unknown("host buffer", buffer.number()))
+    }
+
     fn event(&self, event: EventId) -> Result<&Event, DeviceError> {
         self.events.get(&event).ok_or_else(|| unknown("event", event.number()))
     }
@@ -187,6 +201,16 @@ impl Drop for CudaDevice {
 
 fn unknown(kind: &'static str, number: u64) -> DeviceError {
     DeviceError::UnknownHandle { kind, number }
+}
+
+fn check_recorded(event: &Event) -> Result<(), DeviceError> {
+    if event.is_recorded() {
+        return Ok(());
+    }
+    Err(DeviceError::InvalidRequest {
+        reason: "an event has no time before it is recorded".to_string(),
+        hint: "call record_event for it first".to_string(),
+    })
 }
 
 fn suspects(running: &[String]) -> String {
@@ -306,7 +330,7 @@ impl Device for CudaDevice {
         let started = kernel.launch(self.stream(stream)?, launch, &values);
         match &mut self.capture {
             Some(capture) if capture.stream == stream => {
-                capture.modules.push(Arc::clone(kernel.module()));
+                capture.kept.modules.push(Arc::clone(kernel.module()));
             }
             _ => self.remember(launch.symbol),
         }
@@ -372,25 +396,26 @@ impl Device for CudaDevice {
     }
 
     fn record_event(&mut self, event: EventId, stream: StreamId) -> Result<(), DeviceError> {
-        self.idle()?;
+        self.alive()?;
         self.stream(stream)?;
-        let (Some(found), Some(stream)) = (self.events.get_mut(&event), self.streams.get(&stream))
+        let (Some(found), Some(place)) = (self.events.get_mut(&event), self.streams.get(&stream))
         else {
             return Err(unknown("event", event.number()));
         };
-        let recorded = found.record(stream);
+        let recorded = match &mut self.capture {
+            Some(capture) if capture.stream == stream => {
+                found.capture(place).map(|owner| capture.kept.events.push(owner))
+            }
+            _ => found.record(place),
+        };
         self.note(recorded)
     }
 
     fn elapsed_ns(&mut self, start: EventId, end: EventId) -> Result<u64, DeviceError> {
         self.idle()?;
         let (start, end) = (self.event(start)?, self.event(end)?);
-        if !(start.is_recorded() && end.is_recorded()) {
-            return Err(DeviceError::InvalidRequest {
-                reason: "an event has no time before it is recorded".to_string(),
-                hint: "call record_event for both events first".to_string(),
-            });
-        }
+        check_recorded(start)?;
+        check_recorded(end)?;
         let elapsed = start.until(end);
         self.note(elapsed)
     }
@@ -399,7 +424,7 @@ impl Device for CudaDevice {
         self.idle()?;
         let begun = graph::begin(self.stream(stream)?);
         self.note(begun)?;
-        self.capture = Some(Capture { stream, modules: Vec::new() });
+        self.capture = Some(Capture { stream, kept: Kept::default() });
         Ok(())
     }
 
@@ -415,7 +440,7 @@ impl Device for CudaDevice {
                 });
             }
         };
-        let graph = Graph::end(self.stream(stream)?, capture.modules);
+        let graph = Graph::end(self.stream(stream)?, capture.kept);
         let graph = self.note(graph)?;
         let id = GraphId::new();
         self.graphs.insert(id, graph);
@@ -438,5 +463,132 @@ impl Device for CudaDevice {
         self.wait()?;
         self.graphs.remove(&graph);
         Ok(())
+    }
+
+    fn allocate_bare(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
+        self.idle()?;
+        let buffer = Buffer::bare(&self.context, bytes);
+        let buffer = self.note(buffer)?;
+        let id = BufferId::new();
+        self.buffers.insert(id, buffer);
+        Ok(id)
+    }
+
+    fn fill(
+        &mut self,
+        stream: StreamId,
+        buffer: BufferId,
+        offset: u64,
+        bytes: u64,
+        value: u8,
+    ) -> Result<(), DeviceError> {
+        self.alive()?;
+        let to = self.buffer(buffer)?.place(offset, bytes)?;
+        let filled = transfer::fill(self.stream(stream)?, to, bytes, value);
+        self.note(filled)
+    }
+
+    fn copy(
+        &mut self,
+        stream: StreamId,
+        (from, from_offset): (BufferId, u64),
+        (to, to_offset): (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        self.alive()?;
+        let from = self.buffer(from)?.place(from_offset, bytes)?;
+        let to = self.buffer(to)?.place(to_offset, bytes)?;
+        check_apart(from, to, bytes)?;
+        let copied = transfer::copy(self.stream(stream)?, from, to, bytes);
+        self.note(copied)
+    }
+
+    fn allocate_host(&mut self, bytes: u64, kind: HostKind) -> Result<HostBufferId, DeviceError> {
+        self.idle()?;
+        let buffer = HostBuffer::allocate(&self.context, bytes, kind);
+        let buffer = self.note(buffer)?;
+        let id = HostBufferId::new();
+        self.host.insert(id, buffer);
+        Ok(id)
+    }
+
+    fn free_host(&mut self, buffer: HostBufferId) -> Result<(), DeviceError> {
+        self.idle()?;
+        self.host_buffer(buffer)?;
+        self.wait()?;
+        self.host.remove(&buffer);
+        Ok(())
+    }
+
+    fn host_bytes(&mut self, buffer: HostBufferId) -> Result<&mut [u8], DeviceError> {
+        self.idle()?;
+        self.host_buffer(buffer)?;
+        self.wait()?;
+        let found = self.host.get_mut(&buffer);
+        Ok(found.ok_or_else(|| unknown("host buffer", buffer.number()))?.view())
+    }
+
+    fn host_address(&self, buffer: HostBufferId) -> Result<u64, DeviceError> {
+        self.host_buffer(buffer)?.address()
+    }
+
+    fn store_host_word(
+        &mut self,
+        buffer: HostBufferId,
+        offset: u64,
+        word: u32,
+    ) -> Result<(), DeviceError> {
+        self.host_buffer(buffer)?.store(offset, word)
+    }
+
+    fn load_host_word(&mut self, buffer: HostBufferId, offset: u64) -> Result<u32, DeviceError> {
+        self.host_buffer(buffer)?.load(offset)
+    }
+
+    fn copy_to_device(
+        &mut self,
+        stream: StreamId,
+        (from, from_offset): (HostBufferId, u64),
+        (to, to_offset): (BufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        // A graph could outlive the host's buffer, so that no such copy is captured.
+        self.idle()?;
+        let from = HostRange::new(self.host_buffer(from)?, from_offset, bytes)?;
+        let to = self.buffer(to)?.place(to_offset, bytes)?;
+        let copied = transfer::copy_to_device(self.stream(stream)?, from, to, bytes);
+        self.note(copied)
+    }
+
+    fn copy_to_host(
+        &mut self,
+        stream: StreamId,
+        (from, from_offset): (BufferId, u64),
+        (to, to_offset): (HostBufferId, u64),
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        self.idle()?;
+        let from = self.buffer(from)?.place(from_offset, bytes)?;
+        let to = HostRange::new(self.host_buffer(to)?, to_offset, bytes)?;
+        let copied = transfer::copy_to_host(self.stream(stream)?, from, to, bytes);
+        self.note(copied)
+    }
+
+    fn query(&mut self, event: EventId) -> Result<bool, DeviceError> {
+        self.idle()?;
+        let found = self.event(event)?;
+        check_recorded(found)?;
+        let reached = found.is_reached();
+        self.note(reached)
+    }
+
+    fn reset_persisting_l2(&mut self) -> Result<(), DeviceError> {
+        self.idle()?;
+        let reset = transfer::reset_persisting(&self.context);
+        self.note(reset)
+    }
+
+    fn timing_facts(&self) -> Option<TimingFacts> {
+        self.timing
     }
 }

@@ -9,9 +9,15 @@ use super::api::{Code, Functions, device_attribute as attribute};
 use super::status;
 use crate::error::DeviceError;
 use crate::facts::{DeviceFacts, MultiprocessorFacts};
+use crate::timing::TimingFacts;
 
 /// The oldest CUDA version a driver may serve, as `cuDriverGetVersion` counts: 12.0.
 pub const OLDEST_VERSION: i32 = 12_000;
+
+/// The resolution of `cuEventElapsedTime` that its description promises ("around 0.5
+/// microseconds"). `cuEventElapsedTime_v2` promises no better one and loses errors, so it is not
+/// called.
+const EVENT_RESOLUTION_NS: f64 = 500.0;
 
 /// Where the driver's library is looked for, in order.
 const LIBRARIES: &[&str] = if cfg!(windows) {
@@ -125,6 +131,28 @@ impl Driver {
                 reserved_shared_bytes: ask(attribute::RESERVED_SHARED_PER_BLOCK)?,
             }),
             memory_bytes: self.memory(device)?,
+        })
+    }
+
+    /// What the driver says about the n-th device's clocks and caches.
+    pub(super) fn timing_facts(&self, ordinal: u32) -> Result<TimingFacts, DeviceError> {
+        let device = self.device(ordinal)?;
+        let ask = |number: i32| self.attribute(device, number);
+        Ok(TimingFacts {
+            asynchronous: true,
+            l2_bytes: ask(attribute::L2_BYTES)?.into(),
+            l2_persisting_bytes_max: ask(attribute::PERSISTING_L2_BYTES_MAX)?.into(),
+            sm_clock_max_mhz: f64::from(ask(attribute::CLOCK_RATE_KHZ)?) / 1e3,
+            memory_clock_max_mhz: f64::from(ask(attribute::MEMORY_CLOCK_RATE_KHZ)?) / 1e3,
+            memory_bus_bits: ask(attribute::MEMORY_BUS_BITS)?,
+            event_resolution_ns: EVENT_RESOLUTION_NS,
+            copy_engines: ask(attribute::COPY_ENGINES)?,
+            ecc: ask(attribute::ECC_ENABLED)? != 0,
+            pci: [
+                ask(attribute::PCI_DOMAIN)?,
+                ask(attribute::PCI_BUS)?,
+                ask(attribute::PCI_DEVICE)?,
+            ],
         })
     }
 

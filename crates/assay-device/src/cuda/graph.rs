@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::api::{CAPTURE_RELAXED, Opaque};
-use super::context::{Context, Stream};
+use super::context::{Context, EventOwner, Stream};
 use super::module::Module;
 use crate::error::DeviceError;
 
@@ -15,16 +15,23 @@ pub(super) fn begin(stream: &Stream) -> Result<(), DeviceError> {
     })
 }
 
-/// An executable graph. It keeps the modules of its kernels loaded.
+/// What a graph's nodes need for as long as it lives.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub(super) modules: Vec<Arc<Module>>,
+    pub(super) events: Vec<Arc<EventOwner>>,
+}
+
+/// An executable graph. It keeps the modules of its kernels loaded, and its events.
 pub(super) struct Graph {
     context: Arc<Context>,
     executable: Opaque,
-    _modules: Vec<Arc<Module>>,
+    _kept: Kept,
 }
 
 impl Graph {
     /// Ends the stream's capture and makes it executable.
-    pub(super) fn end(stream: &Stream, modules: Vec<Arc<Module>>) -> Result<Graph, DeviceError> {
+    pub(super) fn end(stream: &Stream, kept: Kept) -> Result<Graph, DeviceError> {
         let context = Arc::clone(stream.context());
         let mut captured = 0;
         context.call("cuStreamEndCapture", |f| {
@@ -39,7 +46,7 @@ impl Graph {
         // SAFETY: the captured graph is not used again; the executable one is independent of it.
         let _ = context.raw(|f| unsafe { (f.graph_destroy)(captured) });
         made?;
-        Ok(Graph { context, executable, _modules: modules })
+        Ok(Graph { context, executable, _kept: kept })
     }
 
     pub(super) fn launch(&self, stream: &Stream) -> Result<(), DeviceError> {

@@ -119,8 +119,25 @@ impl Buffer {
         Ok(Buffer { memory, layout })
     }
 
+    /// A payload alone, holding whatever the memory held before.
+    pub(super) fn bare(context: &Arc<Context>, bytes: u64) -> Result<Buffer, DeviceError> {
+        let memory = Memory::allocate(context, bytes.max(1), bytes)?;
+        Ok(Buffer { memory, layout: Layout { start: 0, end: bytes, total: bytes } })
+    }
+
+    /// Whether there are guards around the payload.
+    fn is_guarded(&self) -> bool {
+        self.layout.total > self.layout.end
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.layout.end - self.layout.start
+    }
+
+    /// The address of a range of the payload.
+    pub(super) fn place(&self, offset: u64, bytes: u64) -> Result<u64, DeviceError> {
+        check_range(self.bytes(), offset, bytes)?;
+        Ok(self.address() + offset)
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -138,6 +155,9 @@ impl Buffer {
     }
 
     pub(super) fn damage(&self) -> Result<Option<GuardDamage>, DeviceError> {
+        if !self.is_guarded() {
+            return Ok(None);
+        }
         let mut before = vec![0; self.layout.start as usize];
         self.memory.read(0, &mut before)?;
         let mut after = vec![0; GUARD_BYTES as usize];

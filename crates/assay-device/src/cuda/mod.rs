@@ -23,12 +23,14 @@ mod context;
 mod device;
 mod driver;
 mod graph;
+mod host;
 mod image;
 mod memory;
 mod module;
 mod perturb;
 mod status;
 mod tensor;
+mod transfer;
 
 pub use api::REQUIRED_FUNCTIONS;
 pub use device::CudaDevice;

@@ -13,6 +13,7 @@ pub(super) const NO_DEVICE: Code = 100;
 pub(super) const NO_BINARY_FOR_GPU: Code = 209;
 pub(super) const UNSUPPORTED_PTX_VERSION: Code = 222;
 pub(super) const NOT_FOUND: Code = 500;
+pub(super) const NOT_READY: Code = 600;
 pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = 701;
 pub(super) const INVALID_CLUSTER_SIZE: Code = 912;
 

@@ -1,10 +1,11 @@
 //! Fills, copies and host buffers of the emulator. Host buffers lie in the emulated memory too, so
 //! that kernels find the mapped ones; each is done before its call returns.
 
-use assay_emulator::{AllocationError, Machine};
+use assay_emulator::Machine;
 
-use super::{EmulatorDevice, Work, refused, unknown};
-use crate::buffer::{ALIGNMENT, check_range};
+use super::clock::Clock;
+use super::{EmulatorDevice, Work, allocated, refused, unknown};
+use crate::buffer::check_range;
 use crate::error::DeviceError;
 use crate::handle::{BufferId, HostBufferId, StreamId};
 use crate::host::{HostKind, check_mapped, check_word};
@@ -22,12 +23,7 @@ impl HostBuffer {
         bytes: u64,
         kind: HostKind,
     ) -> Result<HostBuffer, DeviceError> {
-        let base = machine.allocate(bytes, ALIGNMENT).map_err(|error| match error {
-            AllocationError::OutOfMemory { available, .. } => {
-                DeviceError::OutOfMemory { requested: bytes, available: Some(available) }
-            }
-            other => refused("allocate", &other),
-        })?;
+        let base = allocated(machine, bytes)?;
         Ok(HostBuffer { base, bytes, kind })
     }
 }
@@ -39,12 +35,20 @@ pub(super) enum Transfer {
 }
 
 impl Transfer {
-    pub(super) fn run(&self, machine: &mut Machine) -> Result<(), DeviceError> {
-        let done = match *self {
-            Transfer::Fill { to, bytes, value } => machine.fill(to, bytes, value),
-            Transfer::Copy { from, to, bytes } => machine.copy(from, to, bytes),
+    pub(super) fn run(
+        &self,
+        machine: &mut Machine,
+        clock: Option<&mut Clock>,
+    ) -> Result<(), DeviceError> {
+        let (done, moved) = match *self {
+            Transfer::Fill { to, bytes, value } => (machine.fill(to, bytes, value), bytes),
+            Transfer::Copy { from, to, bytes } => (machine.copy(from, to, bytes), bytes),
         };
-        done.map_err(|error| refused("transfer", &error))
+        done.map_err(|error| refused("transfer", &error))?;
+        if let Some(clock) = clock {
+            clock.transfer(moved);
+        }
+        Ok(())
     }
 }
 
@@ -64,12 +68,14 @@ impl EmulatorDevice {
         self.host.get(&buffer).ok_or_else(|| unknown("host buffer", buffer.number()))
     }
 
-    /// The address of a range of a host buffer.
+    /// The address of a range of a host buffer. A graph could outlive the buffer, so that copies
+    /// from and to the host are not captured.
     pub(super) fn host_place(
         &self,
         (buffer, offset): (HostBufferId, u64),
         bytes: u64,
     ) -> Result<u64, DeviceError> {
+        self.idle()?;
         let buffer = self.host_buffer(buffer)?;
         check_range(buffer.bytes, offset, bytes)?;
         Ok(buffer.base + offset)
@@ -95,7 +101,7 @@ impl EmulatorDevice {
                 works.push(Work::Transfer(transfer));
                 Ok(())
             }
-            _ => transfer.run(&mut self.machine),
+            _ => transfer.run(&mut self.machine, self.clock.as_mut()),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::arithmetic::tensor::TensorModel;
 use crate::fault::{Fault, FaultKind};
+use crate::machine::Timers;
 use crate::memory::Memory;
 use crate::observer::Observer;
 use crate::program::{Action, Code, Inner, Op};
@@ -86,6 +87,7 @@ pub(crate) struct Launch {
     pub(crate) workspace: u64,
     pub(crate) budget: u64,
     pub(crate) poison: u8,
+    pub(crate) timers: Timers,
     /// Lanes act last to first.
     pub(crate) lanes_reversed: bool,
     pub(crate) tensor_model: TensorModel,

@@ -18,8 +18,6 @@ impl<O: Observer> Engine<'_, O> {
         let axis = |values: [u32; 3], axis: u8| {
             [u64::from(values.get(usize::from(axis)).copied().unwrap_or(0)); LANES]
         };
-        // Instructions that have run, this one included.
-        let time = self.executed + u64::from(self.group.pc - self.line_start) + 1;
         let values = match special {
             Special::Thread(axis) => self.thread_index(axis),
             Special::Threads(number) => axis(self.launch.block, number),
@@ -46,10 +44,10 @@ impl<O: Observer> Engine<'_, O> {
             Special::LaneMaskLess => lane(|lane| (1 << lane) - 1),
             Special::LaneMaskGreaterEqual => lane(|lane| u32::MAX << lane),
             Special::LaneMaskGreater => lane(|lane| !(u32::MAX >> (31 - lane))),
-            Special::Clock | Special::Clock64 | Special::GlobalTimer | Special::GlobalTimerLow => {
-                [time; LANES]
-            }
-            Special::ClockHigh | Special::GlobalTimerHigh => [time >> 32; LANES],
+            Special::Clock | Special::Clock64 => [self.cycles(); LANES],
+            Special::ClockHigh => [self.cycles() >> 32; LANES],
+            Special::GlobalTimer | Special::GlobalTimerLow => [self.nanoseconds(); LANES],
+            Special::GlobalTimerHigh => [self.nanoseconds() >> 32; LANES],
             Special::TotalShared => [u64::from(self.launch.counted_shared); LANES],
             Special::DynamicShared => [u64::from(self.launch.dynamic_shared); LANES],
             // The grid barrier's workspace, as cooperative groups look it up.
@@ -60,6 +58,19 @@ impl<O: Observer> Engine<'_, O> {
         let wide = matches!(special, Special::Clock64 | Special::GlobalTimer | Special::Zero64);
         self.write_register(operands.d, wide, &values, mask);
         Ok(Flow::Next)
+    }
+
+    /// Instructions that have run, this one included.
+    fn instructions(&self) -> u64 {
+        self.executed + u64::from(self.group.pc - self.line_start) + 1
+    }
+
+    fn cycles(&self) -> u64 {
+        self.launch.timers.cycles_after(self.instructions())
+    }
+
+    fn nanoseconds(&self) -> u64 {
+        self.launch.timers.nanoseconds_after(self.instructions())
     }
 
     fn thread_index(&self, axis: u8) -> [u64; LANES] {
