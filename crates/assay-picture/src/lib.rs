@@ -1,3 +1,24 @@
 //! Draws stored records as SVG: rooflines, histograms, latency ladders, timelines, heat maps.
 //!
-//! A picture is made from a record and nothing else, so the same record gives the same bytes.
+//! A picture is made from a record and nothing else, so the same record gives the same bytes. The
+//! SVG stands alone: no scripts, no fonts or files from elsewhere, colours that suit a light and a
+//! dark page. Text is placed by a bookkeeper that knows what is there already ([`Canvas`]), so that
+//! no label hides another.
+
+mod canvas;
+mod heat;
+mod histogram;
+mod ladder;
+mod roofline;
+mod scale;
+mod style;
+mod timeline;
+
+pub use canvas::Canvas;
+pub use heat::heat_map;
+pub use histogram::{Histogram, histogram};
+pub use ladder::{Rung, ladder};
+pub use roofline::{
+    COUNTING_TOLERANCE, Placement, Roof, RoofKind, RoofSource, Roofline, RooflinePoint, roofline,
+};
+pub use timeline::timeline;

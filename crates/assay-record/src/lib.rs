@@ -15,6 +15,7 @@ mod case;
 mod checked;
 mod chip;
 mod dossier;
+mod error_map;
 mod exit;
 mod fault;
 mod gate;
@@ -22,6 +23,7 @@ mod number;
 mod outcome;
 mod report;
 mod shard;
+mod stamps;
 
 pub use bench::{
     BENCH_SCHEMA, BenchError, BenchRecord, Effect, Placement, RejectedSample, Series, Timing,
@@ -33,6 +35,7 @@ pub use chip::{ChipFit, ChipOccupancy, LoadedKernel, LoadedOccupancy};
 pub use dossier::{
     Conditions, DOSSIER_SCHEMA, Dossier, DossierError, Entry, EntryStatus, Figure, ProbedDevice,
 };
+pub use error_map::{ErrorMap, MOST_CELLS};
 pub use exit::ExitCode;
 pub use fault::{Discrimination, FaultResult, FaultVerdict};
 pub use gate::{Gate, UnknownGate};
@@ -42,3 +45,4 @@ pub use report::{
     DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Smallest, Summary,
 };
 pub use shard::{NoPart, Part, Shard};
+pub use stamps::{Mark, PhaseStatistics, STAMPS_SCHEMA, StampLane, StampOverhead, StampRecord};
