@@ -137,10 +137,9 @@ impl Canvas {
         };
         let _ = writeln!(
             self.body,
-            r#"<text class="{class}" font-size="{}" text-anchor="{anchor}" x="{}" y="{}">{}</text>"#,
+            r#"<text class="{class}" font-size="{}" text-anchor="{anchor}" {}>{}</text>"#,
             num(size),
-            num(at.0),
-            num(at.1),
+            format_args!(r#"x="{}" y="{}""#, num(at.0), num(at.1)),
             escaped(text)
         );
     }

@@ -1,5 +1,7 @@
 //! Where two outputs differ, as a map over their last two dimensions.
 
+use std::fmt::Write as _;
+
 use assay_record::ErrorMap;
 
 use crate::canvas::{Anchor, Canvas, fitted};
@@ -87,10 +89,11 @@ fn said(map: &ErrorMap, steps: &Steps) -> String {
     let over = |limit: f64| map.cells.iter().flatten().filter(|cell| **cell > limit).count();
     let mut said = format!("worst {} {}", short(steps.worst), map.unit);
     if let Some(limit) = map.limit {
-        said += &format!(", {} of {} cells over {}", over(limit), map.cells.len(), short(limit));
+        let (over, all) = (over(limit), map.cells.len());
+        let _ = write!(said, ", {over} of {all} cells over {}", short(limit));
     }
     if broken > 0 {
-        said += &format!(", {broken} elements not finite on one side only");
+        let _ = write!(said, ", {broken} elements not finite on one side only");
     }
     said
 }

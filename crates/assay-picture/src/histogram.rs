@@ -1,6 +1,6 @@
 //! The samples of a measurement as a histogram.
 
-use crate::canvas::{Anchor, Canvas, fitted};
+use crate::canvas::{Anchor, Canvas, fitted, text_width};
 use crate::scale::{Axis, fine_time as time, short, time_unit};
 
 /// Samples to draw.
@@ -45,7 +45,7 @@ pub fn histogram(record: &Histogram) -> String {
     bars(&mut canvas, &bins, (&x, &y), &kept, &lost);
     band(&mut canvas, &x, record.median_interval_ns);
     middle(&mut canvas, &x, &accepted);
-    legend(&mut canvas, !rejected.is_empty());
+    legend(&mut canvas, record.median_interval_ns.is_some(), !rejected.is_empty());
     canvas.finish()
 }
 
@@ -178,13 +178,17 @@ fn middle(canvas: &mut Canvas, x: &Axis, accepted: &[f64]) {
     canvas.text_where_free("f-s1 b", 12.0, &places, &text);
 }
 
-fn legend(canvas: &mut Canvas, rejected: bool) {
+fn legend(canvas: &mut Canvas, interval: bool, rejected: bool) {
     let mut x = 24.0;
     let y = HEIGHT - 12.0;
-    let entries = [("f-s0", "accepted"), ("f-bad half", "rejected: its clock sagged")];
-    for (class, text) in entries.into_iter().take(1 + usize::from(rejected)) {
+    let entries = [
+        (true, "f-s0", "accepted"),
+        (interval, "f-s1 half", "interval of the median"),
+        (rejected, "f-bad half", "rejected: its clock sagged"),
+    ];
+    for (_, class, text) in entries.into_iter().filter(|(shown, ..)| *shown) {
         canvas.rect(class, (x, y - 10.0), 12.0, 12.0);
         canvas.text("f-soft", 12.0, Anchor::Start, (x + 18.0, y), text);
-        x += 110.0;
+        x += 50.0 + text_width(12.0, text);
     }
 }

@@ -6,6 +6,7 @@
 //! no label hides another.
 
 mod canvas;
+mod dossier;
 mod heat;
 mod histogram;
 mod ladder;
@@ -14,7 +15,8 @@ mod scale;
 mod style;
 mod timeline;
 
-pub use canvas::Canvas;
+pub use canvas::{Anchor, Canvas};
+pub use dossier::dossier_ladder;
 pub use heat::heat_map;
 pub use histogram::{Histogram, histogram};
 pub use ladder::{Rung, ladder};

@@ -7,7 +7,7 @@ mod rules;
 
 use std::path::Path;
 
-use assay_picture::{heat_map, histogram, ladder, roofline, timeline};
+use assay_picture::{RoofSource, Roofline, Rung, heat_map, histogram, ladder, roofline, timeline};
 
 /// All pictures of the fixed records, by the names of their files.
 fn pictures() -> Vec<(&'static str, String)> {
@@ -104,4 +104,16 @@ fn every_roof_says_whether_it_was_measured() {
     let texts = || svg.lines().filter(|line| line.starts_with("<text"));
     assert_eq!(texts().filter(|line| line.contains(", measured")).count(), 7);
     assert_eq!(texts().filter(|line| line.contains(", datasheet")).count(), 1);
+}
+
+#[test]
+fn a_dossier_gives_its_measured_rates_as_roofs_and_its_latencies_in_order() {
+    let roofs = Roofline::of(&records::dossier()).roofs;
+    let names: Vec<&str> = roofs.iter().map(|roof| roof.name.as_str()).collect();
+    assert_eq!(names, ["dram_read", "dram_bus", "fma_f32"], "l2_read failed and is no roof");
+    assert_eq!(roofs[1].source, RoofSource::Datasheet);
+    let rungs = Rung::all_of(&records::dossier());
+    let names: Vec<&str> = rungs.iter().map(|rung| rung.name.as_str()).collect();
+    assert_eq!(names, ["shared", "dram"]);
+    assert_eq!(rungs[1].nanoseconds, Some(323.0));
 }

@@ -2,7 +2,8 @@
 
 use assay_picture::{Histogram, Roof, RoofKind, RoofSource, Roofline, RooflinePoint, Rung};
 use assay_record::{
-    ErrorMap, Mark, PhaseStatistics, STAMPS_SCHEMA, StampLane, StampOverhead, StampRecord,
+    Dossier, Entry, ErrorMap, Figure, Mark, PhaseStatistics, STAMPS_SCHEMA, StampLane,
+    StampOverhead, StampRecord,
 };
 
 fn roof(name: &str, kind: RoofKind, value: f64) -> Roof {
@@ -16,7 +17,7 @@ fn point(name: &str, bytes: f64, flops: f64, seconds: f64) -> RooflinePoint {
 }
 
 /// A device with five compute roofs, two of memory and one from paper.
-pub fn device() -> Roofline {
+pub(crate) fn device() -> Roofline {
     let (memory, compute) = (RoofKind::Memory, RoofKind::Compute);
     let paper = Roof { source: RoofSource::Datasheet, ..roof("dram_bus", memory, 4.8e12) };
     let dram = |point: RooflinePoint| RooflinePoint { memory: Some("dram_read".into()), ..point };
@@ -47,7 +48,7 @@ pub fn device() -> Roofline {
 }
 
 /// Many kernels at nearly one place, and roofs close together.
-pub fn crowded() -> Roofline {
+pub(crate) fn crowded() -> Roofline {
     let mut record = device();
     record.title = "Kernels & roofs <crowded>".into();
     for n in 0..12 {
@@ -62,7 +63,7 @@ pub fn crowded() -> Roofline {
 }
 
 /// Figures that no honest record has.
-pub fn odd_roofline() -> Roofline {
+pub(crate) fn odd_roofline() -> Roofline {
     let odd = [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e-300, 1e300];
     let mut record = device();
     record.title = "x".repeat(300);
@@ -80,7 +81,7 @@ fn noise(seed: &mut u64) -> f64 {
 }
 
 /// 400 samples around 18.5 us, and 30 of a sagged clock.
-pub fn samples() -> Histogram {
+pub(crate) fn samples() -> Histogram {
     let mut seed = 7;
     let mut around = |ns: f64, width: f64| {
         ns + width * (noise(&mut seed) + noise(&mut seed) + noise(&mut seed) - 1.5)
@@ -93,7 +94,7 @@ pub fn samples() -> Histogram {
     }
 }
 
-pub fn odd_samples() -> Histogram {
+pub(crate) fn odd_samples() -> Histogram {
     Histogram {
         title: "one sample, and some that are none".into(),
         accepted_ns: vec![f64::NAN, 5.0, f64::INFINITY],
@@ -102,7 +103,7 @@ pub fn odd_samples() -> Histogram {
     }
 }
 
-pub fn rungs() -> Vec<Rung> {
+pub(crate) fn rungs() -> Vec<Rung> {
     let rung = |name: &str, cycles: f64, spread: f64| Rung {
         name: name.to_owned(),
         cycles,
@@ -121,7 +122,7 @@ pub fn rungs() -> Vec<Rung> {
 }
 
 /// Stamps of made-up lanes through phases in turn.
-pub fn stamps(lanes: u32, phases: u32) -> StampRecord {
+pub(crate) fn stamps(lanes: u32, phases: u32) -> StampRecord {
     let mut seed = 11;
     let lane = |lane: u32| {
         let start = 1_000_000 + u64::from(lane % 7) * 320;
@@ -171,7 +172,7 @@ pub fn stamps(lanes: u32, phases: u32) -> StampRecord {
 }
 
 /// A tensor of 300 by 512 whose last columns are wrong, with one NaN.
-pub fn errors() -> ErrorMap {
+pub(crate) fn errors() -> ErrorMap {
     let mut map = ErrorMap::new("y: candidate against reference", 300, 512, "ulp");
     let mut seed = 3;
     for row in 0..300 {
@@ -187,7 +188,7 @@ pub fn errors() -> ErrorMap {
 }
 
 /// A vector.
-pub fn thin() -> ErrorMap {
+pub(crate) fn thin() -> ErrorMap {
     let mut map = ErrorMap::new("a vector of 4096", 1, 4096, "bands");
     for col in 0..2048 {
         map.add(0, col, if col % 3 == 0 { 0.25 } else { 0.0 });
@@ -197,6 +198,36 @@ pub fn thin() -> ErrorMap {
 }
 
 /// A map whose cells are not as many as it says.
-pub fn torn_map() -> ErrorMap {
+pub(crate) fn torn_map() -> ErrorMap {
     ErrorMap { cell_rows: usize::MAX, cell_cols: 3, ..errors() }
+}
+
+/// A dossier with rates and latencies, one of them failed.
+pub(crate) fn dossier() -> Dossier {
+    let figure = |value: f64| Figure {
+        value,
+        samples: 20,
+        p5: 0.99 * value,
+        p95: 1.01 * value,
+        sm_clock_mhz: Some(1980.0),
+    };
+    let rate = |name: &str, unit: &str, value: f64| {
+        Entry::measured(name, unit, "made up", figure(value)).within(Some(4.8e12), "the bus")
+    };
+    let latency =
+        |name: &str, unit: &str, value: f64| Entry::measured(name, unit, "made up", figure(value));
+    let entries = vec![
+        rate("dram_read", "B/s", 4.1e12),
+        Entry::failed("l2_read", "B/s", "made up", "wrong sums"),
+        latency("fma_f32", "FLOP/s", 60e12),
+        latency("latency_dram_cycles", "cycles", 640.0),
+        latency("latency_dram_ns", "ns", 323.0),
+        latency("latency_shared_cycles", "cycles", 29.0),
+    ];
+    let text = r#"{ "schema": 1, "assay_version": "0", "command": "",
+        "date": "2026-11-30T00:00:00Z", "seed": 1, "quick": false, "seconds": 1.0, "entries": [], "device": { "name": "made-up",
+        "backend": "cuda", "architecture": "sm_90", "multiprocessors": 132, "memory_bytes": 1 } }"#;
+    let mut dossier = Dossier::from_json(text).expect("a dossier");
+    dossier.entries = entries;
+    dossier
 }

@@ -1,7 +1,7 @@
 //! What holds of every picture: texts lie inside it and apart from each other.
 //!
-//! Widths are reckoned here by another rule than the pictures' own: the advance widths of DejaVu
-//! Sans, the widest of the usual fonts, as a round figure per sort of character.
+//! Widths are reckoned here by another rule than the pictures' own: the advance widths of a wide
+//! sans-serif font, as a round figure per sort of character.
 
 struct Text {
     left: f64,
@@ -12,7 +12,7 @@ struct Text {
 }
 
 /// Every broken rule, in words.
-pub fn broken(svg: &str) -> Vec<String> {
+pub(crate) fn broken(svg: &str) -> Vec<String> {
     let (width, height) = size(svg);
     let texts: Vec<Text> = svg.lines().filter_map(text).collect();
     let mut found = Vec::new();
