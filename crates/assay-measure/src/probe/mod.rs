@@ -5,6 +5,8 @@
 //! quantities that it gives. It works on random data and checks what its kernel did, so that a
 //! kernel that skips part of its work gives a failed entry and no figure.
 
+pub mod cached;
+pub mod chase;
 pub mod contents;
 mod context;
 pub mod stream;

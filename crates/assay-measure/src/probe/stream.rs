@@ -1,6 +1,6 @@
 //! Streams through device memory: kernels, launches of each, and proof that they moved all bytes.
 
-use assay_device::{Argument, BufferId, Device, Launch, ModuleId, StreamId};
+use assay_device::{Argument, BufferId, Device, DeviceError, Launch, ModuleId, StreamId};
 
 use super::contents::{Contents, Expected, Filler, read_word};
 use super::{ProbeContext, ProbeError};
@@ -70,6 +70,8 @@ pub struct Variant {
     pub tile_bytes: u64,
     /// Tiles in shared memory, of bulk copies; 0 for loads and stores.
     pub stages: u32,
+    /// Vectors at the end that it never touches: 0, but for a control that proof must catch.
+    pub leaves_out: u64,
 }
 
 impl Variant {
@@ -80,12 +82,13 @@ impl Variant {
             blocks,
             tile_bytes: 16 * u64::from(flight) * u64::from(threads),
             stages: 0,
+            leaves_out: 0,
         }
     }
 
     fn bulk(motion: Motion, threads: u32, each: u32, tile_bytes: u64, stages: u32) -> Variant {
         let symbol = format!("{}_bulk", motion.name());
-        Variant { symbol, threads, blocks: Blocks::Each(each), tile_bytes, stages }
+        Variant { symbol, threads, blocks: Blocks::Each(each), tile_bytes, stages, leaves_out: 0 }
     }
 
     fn shared_bytes(&self) -> u32 {
@@ -200,16 +203,17 @@ impl Streams {
     /// Launches a variant once.
     ///
     /// # Errors
-    /// The device's; [`ProbeError::Unsupported`] for bulk copies on a device that has none.
+    /// The device's; [`DeviceError::Unsupported`] for bulk copies on a device that has none.
     pub fn launch(
         &self,
         device: &mut dyn Device,
         stream: StreamId,
         variant: &Variant,
-    ) -> Result<(), ProbeError> {
+    ) -> Result<(), DeviceError> {
+        let none = || DeviceError::Unsupported { what: "bulk copies".into() };
         let module = match variant.stages {
             0 => self.module,
-            _ => self.bulk.ok_or_else(|| ProbeError::Unsupported("no bulk copies".into()))?,
+            _ => self.bulk.ok_or_else(none)?,
         };
         let tiles = (self.contents.bytes() / variant.tile_bytes).max(1);
         let blocks = match variant.blocks {
@@ -218,7 +222,7 @@ impl Streams {
         };
         let mut arguments: Vec<Argument> = self.buffers.map(Argument::Buffer).into();
         arguments.extend([
-            Argument::u64(self.contents.vectors()),
+            Argument::u64(self.contents.vectors().saturating_sub(variant.leaves_out)),
             Argument::u32(self.contents.bits),
             Argument::u32(self.contents.seed),
             Argument::Buffer(self.sum),
@@ -253,7 +257,7 @@ impl Streams {
         if !motion.sums() {
             let bytes = self.contents.bytes();
             match device.fill(StreamId::DEFAULT, out, 0, bytes, 0xA5) {
-                Ok(()) | Err(assay_device::DeviceError::Unsupported { .. }) => {}
+                Ok(()) | Err(DeviceError::Unsupported { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
