@@ -2,4 +2,34 @@
 //! may be taken explains it.
 //!
 //! Inputs are host arrays, device buffers and files of arrays. The counts are the same to the bit
-//! on the CPU and on a GPU.
+//! on the CPU and on a GPU, and the sums too: they are taken in one fixed tree.
+//!
+//! ```
+//! use assay_compare::{Options, Tensor, compare};
+//! use assay_record::Tolerance;
+//!
+//! let reference = Tensor::from_f32(&[2, 2], &[1.0, 2.0, 3.0, 4.0])?;
+//! let candidate = Tensor::from_f32(&[2, 2], &[1.0, 2.0, 3.0, 4.5])?;
+//! let options = Options { tolerance: Tolerance::new(1e-5, 1e-5), ..Options::default() };
+//! let comparison = compare(&reference.view(), &candidate.view(), &options)?;
+//! assert!(!comparison.passes());
+//! assert_eq!(comparison.first_outside, Some(vec![1, 1]));
+//! # Ok::<(), assay_compare::CompareError>(())
+//! ```
+
+mod array;
+mod compare;
+mod counts;
+mod error;
+mod judge;
+mod row;
+mod scan;
+mod source;
+mod tree;
+mod worst;
+
+pub use array::{ArrayView, Tensor};
+pub use compare::{Options, Side, compare, compare_sources, compare_with_progress};
+pub use counts::{BLOCK, Counts, LANES};
+pub use error::{ArrayError, CompareError};
+pub use source::{Source, SourceError};

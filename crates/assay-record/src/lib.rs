@@ -14,6 +14,7 @@ mod bench;
 mod case;
 mod checked;
 mod chip;
+mod comparison;
 mod dossier;
 mod error_map;
 mod exit;
@@ -32,6 +33,10 @@ pub use bench::{
 pub use case::{CaseName, CaseNameError};
 pub use checked::{Checked, NotChecked, Standing};
 pub use chip::{ChipFit, ChipOccupancy, LoadedKernel, LoadedOccupancy};
+pub use comparison::{
+    BandEvidence, COMPARISON_SCHEMA, ClassPair, Comparison, ComparisonReport, ErrorEvidence,
+    Finding, FindingKind, NotCompared, OutputFloor, Tolerance, UlpEvidence, WorstElement,
+};
 pub use dossier::{
     Conditions, DOSSIER_SCHEMA, Dossier, DossierError, Entry, EntryStatus, Figure, ProbedDevice,
 };

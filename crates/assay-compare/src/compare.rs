@@ -1,0 +1,279 @@
+//! The comparison itself: pieces of both arrays, one after the other, over all cores.
+
+use std::fmt;
+
+use assay_num::Format;
+use assay_record::{Comparison, Tolerance};
+use rayon::prelude::*;
+
+use crate::array::{ArrayView, element_count, storage};
+use crate::counts::{BLOCK, Counts};
+use crate::error::CompareError;
+use crate::judge::{Seen, judge};
+use crate::scan::{BlockResult, Rules, block};
+use crate::source::{Source, SourceError};
+use crate::tree::Tree;
+use crate::worst::Worst;
+
+/// Blocks that are read at a time.
+const PIECE_BLOCKS: usize = 64;
+
+/// Blocks that one task takes, one after the other.
+const TASK_BLOCKS: usize = 4;
+
+/// How to compare.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// What is allowed; by default nothing but equality.
+    pub tolerance: Tolerance,
+    /// Whether NaN may stand where the reference has NaN.
+    pub equal_nan: bool,
+    /// Whether zeros of either sign are the same.
+    pub equal_zeros: bool,
+    /// Whether a reference of another format is rounded to the candidate's first.
+    pub round_reference: bool,
+    /// How many of the worst elements to name.
+    pub worst: usize,
+    /// The difference before the rounding of the output for [`assay_record::OutputFloor`], as a
+    /// part of the reference's root mean square; by default the unit roundoff of `f32`.
+    pub delta: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            tolerance: Tolerance::EXACT,
+            equal_nan: false,
+            equal_zeros: false,
+            round_reference: false,
+            worst: 8,
+            delta: None,
+        }
+    }
+}
+
+/// One of the two arrays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// What is right.
+    Reference,
+    /// What is tested.
+    Candidate,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Side::Reference => "reference",
+            Side::Candidate => "candidate",
+        })
+    }
+}
+
+/// Compares two arrays in memory.
+///
+/// # Errors
+/// If shapes or formats differ, or a tolerance is no number from 0.
+pub fn compare(
+    reference: &ArrayView<'_>,
+    candidate: &ArrayView<'_>,
+    options: &Options,
+) -> Result<Comparison, CompareError> {
+    compare_sources(&mut reference.clone(), &mut candidate.clone(), options)
+}
+
+/// Compares two arrays that are read in pieces.
+///
+/// Where reading breaks off, what was compared until then is the result, which says so.
+///
+/// # Errors
+/// As [`compare`], and if nothing could be read at all.
+pub fn compare_sources(
+    reference: &mut dyn Source,
+    candidate: &mut dyn Source,
+    options: &Options,
+) -> Result<Comparison, CompareError> {
+    compare_with_progress(reference, candidate, options, &mut |_| {})
+}
+
+/// Compares as [`compare_sources`] and says after every piece how many elements are done.
+///
+/// # Errors
+/// As [`compare_sources`].
+pub fn compare_with_progress(
+    reference: &mut dyn Source,
+    candidate: &mut dyn Source,
+    options: &Options,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Comparison, CompareError> {
+    let plan = Plan::new(reference, candidate, options)?;
+    let mut seen = Seen::new(options.worst);
+    let mut buffers = (Vec::new(), Vec::new());
+    let piece = (PIECE_BLOCKS * BLOCK) as u64;
+    while seen.counts.elements < plan.elements {
+        let first = seen.counts.elements;
+        let count = piece.min(plan.elements - first);
+        match plan.read(reference, candidate, (first, count), &mut buffers) {
+            Ok(()) => scan_piece(&plan.rules, (&buffers.0, &buffers.1), first, count, &mut seen),
+            Err((side, source)) if first == 0 => return Err(CompareError::Read { side, source }),
+            Err((side, source)) => {
+                seen.broke_off = Some(format!("the {side} cannot be read further: {source}"));
+                break;
+            }
+        }
+        progress(seen.counts.elements);
+    }
+    Ok(judge(&plan, options, &seen))
+}
+
+/// What is known before anything is read.
+pub(crate) struct Plan {
+    pub(crate) rules: Rules,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) elements: u64,
+    /// The reference's format, where it is rounded.
+    pub(crate) rounded_from: Option<Format>,
+}
+
+impl Plan {
+    pub(crate) fn new(
+        reference: &dyn Source,
+        candidate: &dyn Source,
+        options: &Options,
+    ) -> Result<Plan, CompareError> {
+        check(&options.tolerance)?;
+        if reference.shape() != candidate.shape() {
+            return Err(CompareError::Shapes {
+                reference: reference.shape().to_vec(),
+                candidate: candidate.shape().to_vec(),
+            });
+        }
+        let (from, format) = (reference.format(), candidate.format());
+        if from != format && !options.round_reference {
+            return Err(CompareError::Formats { reference: from, candidate: format });
+        }
+        let shape = candidate.shape().to_vec();
+        let elements = element_count(&shape)?;
+        let Options { tolerance, equal_nan, .. } = *options;
+        let rules = Rules { format, tolerance, equal_nan };
+        Ok(Plan { rules, shape, elements, rounded_from: (from != format).then_some(from) })
+    }
+
+    fn read(
+        &self,
+        reference: &mut dyn Source,
+        candidate: &mut dyn Source,
+        (first, count): (u64, u64),
+        buffers: &mut (Vec<u8>, Vec<u8>),
+    ) -> Result<(), (Side, SourceError)> {
+        let format = self.rules.format;
+        reference.read(first, count, &mut buffers.0).map_err(|error| (Side::Reference, error))?;
+        complete(self.rounded_from.unwrap_or(format), count, &buffers.0)
+            .map_err(|error| (Side::Reference, error))?;
+        if let Some(from) = self.rounded_from {
+            buffers.0 = rounded(from, format, count, &buffers.0);
+        }
+        candidate.read(first, count, &mut buffers.1).map_err(|error| (Side::Candidate, error))?;
+        complete(format, count, &buffers.1).map_err(|error| (Side::Candidate, error))
+    }
+}
+
+/// A source that gives other than what was asked for must not shift everything after it.
+fn complete(format: Format, count: u64, bytes: &[u8]) -> Result<(), SourceError> {
+    let (needed, found) = (storage(format, count), bytes.len() as u64);
+    if needed == found {
+        return Ok(());
+    }
+    Err(SourceError::Broken(format!("{needed} bytes were asked for and {found} came")))
+}
+
+fn check(tolerance: &Tolerance) -> Result<(), CompareError> {
+    let Tolerance { atol, rtol, zero_atol, .. } = *tolerance;
+    for (name, value) in [("atol", atol), ("rtol", rtol), ("zero_atol", zero_atol)] {
+        if !(value >= 0.0 && value.is_finite()) {
+            return Err(CompareError::Tolerance { name, value });
+        }
+    }
+    Ok(())
+}
+
+/// A reference in the candidate's format, rounded to nearest even.
+fn rounded(from: Format, format: Format, count: u64, bytes: &[u8]) -> Vec<u8> {
+    let mut values = from.decode_slice(bytes);
+    values.truncate(count as usize);
+    format.encode_slice(&values)
+}
+
+/// Counts and sums a piece that starts at a multiple of [`BLOCK`].
+pub(crate) fn scan_piece(
+    rules: &Rules,
+    (reference, candidate): (&[u8], &[u8]),
+    first: u64,
+    count: u64,
+    seen: &mut Seen,
+) {
+    let task_bytes = storage(rules.format, (TASK_BLOCKS * BLOCK) as u64) as usize;
+    let tasks = reference.par_chunks(task_bytes).zip(candidate.par_chunks(task_bytes));
+    let done: Vec<(Counts, Vec<BlockResult>)> = tasks
+        .enumerate()
+        .map(|(task, pair)| {
+            let from = (task * TASK_BLOCKS * BLOCK) as u64;
+            let elements = ((TASK_BLOCKS * BLOCK) as u64).min(count - from);
+            scan_task(rules, pair, first + from, elements as usize)
+        })
+        .collect();
+    let block_bytes = storage(rules.format, BLOCK as u64) as usize;
+    let blocks = reference.chunks(block_bytes).zip(candidate.chunks(block_bytes));
+    let results = done.iter().flat_map(|(_, results)| results);
+    for ((at, pair), result) in blocks.enumerate().zip(results) {
+        let from = at * BLOCK;
+        let elements = BLOCK.min(count as usize - from);
+        seen.take(rules, result, || (pair, (first + from as u64, elements)));
+    }
+    done.iter().for_each(|(counts, _)| seen.counts.merge(counts));
+}
+
+fn scan_task(
+    rules: &Rules,
+    (reference, candidate): (&[u8], &[u8]),
+    first: u64,
+    elements: usize,
+) -> (Counts, Vec<BlockResult>) {
+    let mut counts = Counts::default();
+    let bytes = storage(rules.format, BLOCK as u64) as usize;
+    let blocks = reference.chunks(bytes).zip(candidate.chunks(bytes));
+    let results = blocks.enumerate().map(|(at, pair)| {
+        let from = at * BLOCK;
+        let present = BLOCK.min(elements - from);
+        block(rules, pair, (first + from as u64, present), &mut counts)
+    });
+    let results = results.collect();
+    (counts, results)
+}
+
+impl Seen {
+    pub(crate) fn new(worst: usize) -> Seen {
+        Seen {
+            counts: Counts::default(),
+            sums: Tree::default(),
+            max_error: 0.0,
+            worst: Worst::new(worst),
+            broke_off: None,
+        }
+    }
+
+    /// Takes the next block; `bytes` fetches it where it may hold one of the worst elements.
+    pub(crate) fn take<'a>(
+        &mut self,
+        rules: &Rules,
+        result: &BlockResult,
+        bytes: impl FnOnce() -> ((&'a [u8], &'a [u8]), (u64, usize)),
+    ) {
+        self.sums.push(result.sums);
+        self.max_error = self.max_error.max(result.max_error);
+        if self.worst.wants(result) {
+            let (pair, place) = bytes();
+            self.worst.look(rules, pair, place);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The worst few elements, found again in the blocks that are known to hold them.
+
+use assay_record::{Number, WorstElement};
+
+use crate::array::{coordinates, storage};
+use crate::counts::{BLOCK, LANES, class_index};
+use crate::row::Row;
+use crate::scan::{BlockResult, OTHER_CLASS, Rules};
+
+/// An element that is among the worst, by one measure.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The measure: larger is worse.
+    key: u64,
+    index: u64,
+    reference: f64,
+    candidate: f64,
+    error: f64,
+    ulp: Option<u64>,
+}
+
+/// A list of the worst, worst first; of equals the earlier element first.
+#[derive(Clone, Debug)]
+struct List {
+    room: usize,
+    entries: Vec<Entry>,
+}
+
+impl List {
+    fn new(room: usize) -> List {
+        List { room, entries: Vec::with_capacity(room) }
+    }
+
+    /// Whether an element with that key, after all those seen, would get in.
+    fn admits(&self, key: u64) -> bool {
+        key > 0
+            && self.room > 0
+            && (self.entries.len() < self.room
+                || self.entries.last().is_some_and(|last| key > last.key))
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let order = |other: &Entry| (other.key, u64::MAX - other.index);
+        let mine = order(&entry);
+        let place = self.entries.partition_point(|other| order(other) > mine);
+        if place < self.room {
+            self.entries.insert(place, entry);
+            self.entries.truncate(self.room);
+        }
+    }
+}
+
+/// The worst elements by distance and by error.
+#[derive(Clone, Debug)]
+pub(crate) struct Worst {
+    by_ulp: List,
+    by_error: List,
+}
+
+impl Worst {
+    pub(crate) fn new(room: usize) -> Worst {
+        Worst { by_ulp: List::new(room), by_error: List::new(room) }
+    }
+
+    /// Whether a block may hold one of the worst.
+    pub(crate) fn wants(&self, block: &BlockResult) -> bool {
+        self.by_ulp.admits(block.max_key) || self.by_error.admits(block.max_error.to_bits())
+    }
+
+    /// Looks through a block that starts at `index`.
+    pub(crate) fn look(
+        &mut self,
+        rules: &Rules,
+        (reference, candidate): (&[u8], &[u8]),
+        (index, elements): (u64, usize),
+    ) {
+        debug_assert!(elements <= BLOCK);
+        let mut row = Row::new(rules.format);
+        let bytes = storage(rules.format, LANES as u64) as usize;
+        let rows = reference.chunks(bytes).zip(candidate.chunks(bytes));
+        for (at, (one, other)) in rows.enumerate() {
+            row.decode(rules.format, one, other);
+            let present = LANES.min(elements - at * LANES);
+            for lane in 0..present {
+                self.offer(rules, &row, lane, index + (at * LANES + lane) as u64);
+            }
+        }
+    }
+
+    fn offer(&mut self, rules: &Rules, row: &Row, lane: usize, index: u64) {
+        let (reference, candidate) = (row.reference[lane], row.candidate[lane]);
+        let classes = (class_index(reference), class_index(candidate));
+        let finite = classes == (0, 0);
+        let wrong = classes.0 != classes.1 || (classes == (1, 1) && !rules.equal_nan);
+        let (ulp, error) = (row.ulp.get(lane), row.error[lane]);
+        let key = if finite {
+            ulp
+        } else if wrong {
+            OTHER_CLASS
+        } else {
+            0
+        };
+        let entry = |key| Entry {
+            key,
+            index,
+            reference,
+            candidate,
+            error: if finite { error } else { f64::NAN },
+            ulp: finite.then_some(ulp),
+        };
+        if self.by_ulp.admits(key) {
+            self.by_ulp.insert(entry(key));
+        }
+        let magnitude = if finite { error.abs().to_bits() } else { 0 };
+        if self.by_error.admits(magnitude) {
+            self.by_error.insert(entry(magnitude));
+        }
+    }
+
+    /// Both lists with coordinates: by distance, by error.
+    pub(crate) fn finish(
+        &self,
+        rules: &Rules,
+        shape: &[u64],
+    ) -> (Vec<WorstElement>, Vec<WorstElement>) {
+        let all = |list: &List| {
+            list.entries.iter().map(|entry| entry.element(rules, shape)).collect::<Vec<_>>()
+        };
+        (all(&self.by_ulp), all(&self.by_error))
+    }
+}
+
+impl Entry {
+    fn element(&self, rules: &Rules, shape: &[u64]) -> WorstElement {
+        let allowed = rules.allowed(self.reference);
+        let margin = (allowed > 0.0).then(|| Number(self.error.abs() / allowed));
+        WorstElement {
+            index: self.index,
+            coordinates: coordinates(shape, self.index),
+            reference: Number(self.reference),
+            candidate: Number(self.candidate),
+            ulp: self.ulp,
+            error: Number(self.error),
+            margin,
+        }
+    }
+}
