@@ -55,6 +55,7 @@ pub mod fault;
 mod handle;
 mod host;
 mod launch;
+pub mod nvml;
 mod select;
 mod timing;
 

@@ -23,8 +23,8 @@ pub struct TimingFacts {
     pub copy_engines: u32,
     /// Whether errors in device memory are corrected.
     pub ecc: bool,
-    /// Where the device sits on the PCI bus: domain, bus, device.
-    pub pci: [u32; 3],
+    /// Where the device sits on the PCI bus, domain, bus and device, if it sits on one.
+    pub pci: Option<[u32; 3]>,
 }
 
 impl TimingFacts {

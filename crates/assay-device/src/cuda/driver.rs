@@ -148,11 +148,11 @@ impl Driver {
             event_resolution_ns: EVENT_RESOLUTION_NS,
             copy_engines: ask(attribute::COPY_ENGINES)?,
             ecc: ask(attribute::ECC_ENABLED)? != 0,
-            pci: [
+            pci: Some([
                 ask(attribute::PCI_DOMAIN)?,
                 ask(attribute::PCI_BUS)?,
                 ask(attribute::PCI_DEVICE)?,
-            ],
+            ]),
         })
     }
 

@@ -97,7 +97,7 @@ impl Clock {
             event_resolution_ns: 1.0,
             copy_engines: 0,
             ecc: false,
-            pci: [0; 3],
+            pci: None,
         }
     }
 

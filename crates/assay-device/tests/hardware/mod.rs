@@ -1,5 +1,7 @@
 //! Opens the GPU, or says why a test did not run.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::io::Write as _;
 use std::process::Command;
 
