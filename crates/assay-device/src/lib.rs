@@ -46,6 +46,7 @@ mod boxed;
 pub mod buffer;
 pub mod check;
 pub mod cuda;
+pub mod cupti;
 
 mod device;
 pub mod emulator;

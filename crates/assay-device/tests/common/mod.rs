@@ -1,5 +1,7 @@
 //! What the device tests share: kernels and launches of them.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use assay_device::{
     Allocation, Argument, BufferId, Device, DeviceError, Image, Launch, LaunchReport, ModuleId,
     StreamId,
