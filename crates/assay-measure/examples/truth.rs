@@ -156,6 +156,7 @@ fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
                "nothing_ns": bracket.nothing_ns, "step_ns": bracket.step_ns,
                "holds": stopwatch.holds()})
     );
+    println!("{}", waits(bench, &mut stopwatch)?);
     for job in jobs() {
         let mut work = bench.work(job);
         let mut line = json!({"name": job.name()});
@@ -168,7 +169,7 @@ fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
                 cache,
                 graph,
                 launches_per_sample: launches,
-                time_limit_s: 0.4,
+                time_limit_s: 0.25,
                 ..Plan::default()
             };
             line[name] = match stopwatch.measure(&mut *bench.device, &plan, &mut work) {
@@ -179,6 +180,23 @@ fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         println!("{line}");
     }
     Ok(())
+}
+
+/// Kernels that wait on the global timer and say how long they did.
+fn waits(bench: &mut Bench, stopwatch: &mut Stopwatch) -> Result<Value, Box<dyn Error>> {
+    let mut all = Vec::new();
+    for wanted_ns in [1000, 5000, 50_000] {
+        let arguments = vec![Argument::Buffer(bench.buffers[0]), Argument::u64(wanted_ns)];
+        let launch = Launch { arguments, ..Launch::new(bench.module, "wait_for") };
+        let plan = Plan { time_limit_s: 0.1, ..Plan::warm() };
+        let samples = stopwatch.measure(&mut *bench.device, &plan, &mut |device, stream| {
+            device.launch(stream, &launch).map(|_| ())
+        })?;
+        let mut inner = [0; 8];
+        bench.device.read(bench.buffers[0], 0, &mut inner)?;
+        all.push(json!({"inner_ns": u64::from_le_bytes(inner), "measured": described(&samples)}));
+    }
+    Ok(json!({ "waits": all }))
 }
 
 fn described(samples: &Samples) -> Value {
