@@ -85,6 +85,9 @@ pub enum CompareError {
         #[source]
         source: SourceError,
     },
+    /// The device refused or was lost.
+    #[error(transparent)]
+    Device(#[from] assay_device::DeviceError),
     /// The bands need more, or other, shuffles.
     #[error("{0}")]
     Band(String),

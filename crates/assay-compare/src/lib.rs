@@ -20,6 +20,7 @@
 mod array;
 mod compare;
 mod counts;
+mod device;
 mod error;
 mod judge;
 mod row;
@@ -31,5 +32,6 @@ mod worst;
 pub use array::{ArrayView, Tensor};
 pub use compare::{Options, Side, compare, compare_sources, compare_with_progress};
 pub use counts::{BLOCK, Counts, LANES};
+pub use device::{DeviceArray, DeviceComparer};
 pub use error::{ArrayError, CompareError};
 pub use source::{Source, SourceError};

@@ -67,6 +67,27 @@ impl Worst {
         self.by_ulp.admits(block.max_key) || self.by_error.admits(block.max_error.to_bits())
     }
 
+    /// The blocks that hold the worst elements of all: as many of the largest maxima as elements
+    /// are asked for, by either measure, in order.
+    pub(crate) fn choose(&self, blocks: &[BlockResult]) -> Vec<usize> {
+        let room = self.by_ulp.room.min(blocks.len());
+        let largest = |key: &dyn Fn(&BlockResult) -> u64| {
+            let mut places: Vec<usize> =
+                (0..blocks.len()).filter(|&at| key(&blocks[at]) > 0).collect();
+            let order = |at: &usize| (u64::MAX - key(&blocks[*at]), *at);
+            if places.len() > room && room > 0 {
+                places.select_nth_unstable_by_key(room - 1, order);
+            }
+            places.truncate(room);
+            places
+        };
+        let mut chosen = largest(&|block| block.max_key);
+        chosen.extend(largest(&|block| block.max_error.to_bits()));
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    }
+
     /// Looks through a block that starts at `index`.
     pub(crate) fn look(
         &mut self,
