@@ -21,8 +21,8 @@ __device__ uint32_t multiprocessor() {
 
 // Keeps the stream waiting until `*flag` is `ticket`, so that what the host queues meanwhile runs
 // without a gap. Gives up after `timeout` nanoseconds: the host may wait for this very stream.
-// state[0..4]: cycles and nanoseconds at its start, its multiprocessor, whether it gave up.
-// One block of one thread.
+// state[0..6]: cycles and nanoseconds at its start, its multiprocessor, whether it gave up, its own
+// nanoseconds, the ticket. One block of one thread.
 extern "C" __global__ void hold(const volatile uint32_t* flag, uint32_t ticket, uint64_t timeout,
                                 uint64_t* state) {
     uint64_t start = nanoseconds();
@@ -38,11 +38,13 @@ extern "C" __global__ void hold(const volatile uint32_t* flag, uint32_t ticket, 
     }
     state[3] = gave_up;
     state[4] = nanoseconds() - start;
+    state[5] = ticket;
 }
 
-// What has passed on the multiprocessor of `state` since its stamp. out[0..4]: cycles,
-// nanoseconds, whether the hold gave up, the hold's own nanoseconds. Blocks of one thread, enough
-// for one on every multiprocessor; only those of the right one write, and any of them will do.
+// What has passed on the multiprocessor of `state` since its stamp. out[0..5]: cycles,
+// nanoseconds, whether the hold gave up, the hold's own nanoseconds, its ticket. Blocks of one
+// thread, enough for one on every multiprocessor; only those of the right one write, and any of
+// them will do.
 extern "C" __global__ void stamp(const uint64_t* state, uint64_t* out) {
     if (multiprocessor() != state[2]) {
         return;
@@ -52,7 +54,7 @@ extern "C" __global__ void stamp(const uint64_t* state, uint64_t* out) {
     out[1] = passed;
     out[2] = state[3];
     out[3] = state[4];
-    __threadfence();
+    out[4] = state[5];
     out[0] = cycles;
 }
 

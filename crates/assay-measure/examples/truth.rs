@@ -33,38 +33,45 @@ struct Job {
     symbol: &'static str,
     grid: u32,
     block: u32,
-    /// Rounds of a chain, or words of 16 bytes.
+    /// Words of 16 bytes; 0 for a chain.
     size: u64,
+    /// Rounds of a chain, or those that every thread dallies.
+    rounds: u64,
 }
 
 impl Job {
     fn chain(rounds: u64) -> Job {
-        Job { symbol: "chain", grid: 132, block: 128, size: rounds }
+        Job { symbol: "chain", grid: 132, block: 128, size: 0, rounds }
     }
 
     fn memory(symbol: &'static str, bytes: u64) -> Job {
         let grid = (bytes / 16 / 256).clamp(1, 132 * 8) as u32;
-        Job { symbol, grid, block: 256, size: bytes / 16 }
+        Job { symbol, grid, block: 256, size: bytes / 16, rounds: 0 }
     }
 
     fn name(&self) -> String {
-        format!("{}/{}", self.symbol, self.size)
+        let Job { symbol, size, rounds, .. } = self;
+        match (size, rounds) {
+            (0, rounds) => format!("{symbol}/{rounds}"),
+            (size, 0) => format!("{symbol}/{size}"),
+            (size, rounds) => format!("{symbol}/{size}+{rounds}"),
+        }
     }
 
     fn arguments(&self, buffers: [BufferId; 2]) -> Vec<Argument> {
         let [to, from] = buffers.map(Argument::Buffer);
         match self.symbol {
-            "chain" => vec![to, Argument::u32(self.size as u32)],
-            _ => vec![to, from, Argument::u64(self.size)],
+            "chain" => vec![to, Argument::u32(self.rounds as u32)],
+            _ => vec![to, from, Argument::u64(self.size), Argument::u32(self.rounds as u32)],
         }
     }
 
     fn described(&self) -> Value {
-        let Job { symbol, grid, block, size } = *self;
+        let Job { symbol, grid, block, size, rounds } = *self;
         let arguments = if symbol == "chain" {
-            json!([{"buffer": 0}, {"u32": size}])
+            json!([{"buffer": 0}, {"u32": rounds}])
         } else {
-            json!([{"buffer": 0}, {"buffer": 1}, {"u64": size}])
+            json!([{"buffer": 0}, {"buffer": 1}, {"u64": size}, {"u32": rounds}])
         };
         json!({"name": self.name(), "symbol": symbol, "grid": grid, "block": block,
                "arguments": arguments, "buffer_bytes": BUFFER_BYTES})
@@ -160,19 +167,23 @@ fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     for job in jobs() {
         let mut work = bench.work(job);
         let mut line = json!({"name": job.name()});
-        for (name, cache, graph, launches) in [
-            ("cold", Cache::Cold, false, 1),
-            ("warm", Cache::Warm, false, 1),
-            ("replayed", Cache::Warm, true, 10),
+        let quick = Plan { time_limit_s: 0.2, ..Plan::default() };
+        let warm = Plan { cache: Cache::Warm, ..quick };
+        let period = Plan { graph: true, launches_per_sample: 10, ..quick };
+        for (name, plan) in [
+            ("cold", quick),
+            ("recorded", quick),
+            ("warm", warm),
+            ("cold_period", period),
+            ("warm_period", Plan { cache: Cache::Warm, ..period }),
         ] {
-            let plan = Plan {
-                cache,
-                graph,
-                launches_per_sample: launches,
-                time_limit_s: 0.25,
-                ..Plan::default()
+            let device = &mut *bench.device;
+            let found = if name == "recorded" {
+                stopwatch.measure_activity(device, &plan, &mut work)
+            } else {
+                stopwatch.measure(device, &plan, &mut work)
             };
-            line[name] = match stopwatch.measure(&mut *bench.device, &plan, &mut work) {
+            line[name] = match found {
                 Ok(samples) => described(&samples),
                 Err(error) => json!({"error": error.to_string()}),
             };
@@ -248,7 +259,8 @@ fn trials(bench: &mut Bench, times: u32, share: f64, limit_s: f64) -> Result<(),
     Ok(())
 }
 
-/// The job with as much more to do as makes it take `share` longer, measured from its slope.
+/// The job with as many rounds more as make it take `share` longer: what a round takes is measured
+/// by many more.
 fn slowed(
     bench: &mut Bench,
     stopwatch: &mut Stopwatch,
@@ -258,13 +270,13 @@ fn slowed(
     if share == 0.0 {
         return Ok(job);
     }
-    let plan = Plan { time_limit_s: 0.5, interval_rel: 0.001, ..Plan::default() };
-    let mut time = |size: u64| -> Result<f64, Box<dyn Error>> {
-        let mut work = bench.work(Job { size, ..job });
+    let plan = Plan { time_limit_s: 0.3, interval_rel: 0.0005, ..Plan::default() };
+    let mut time = |rounds: u64| -> Result<f64, Box<dyn Error>> {
+        let mut work = bench.work(Job { rounds, ..job });
         Ok(Summary::of(&stopwatch.measure(&mut *bench.device, &plan, &mut work)?).median_ns)
     };
-    let (short, long) = (time(job.size)?, time(job.size * 2)?);
-    let slope = (long - short) / job.size as f64;
-    let more = (share * short / slope).round() as u64;
-    Ok(Job { size: job.size + more, ..job })
+    let many = 20_000;
+    let (short, long) = (time(job.rounds)?, time(job.rounds + many)?);
+    let more = (share * short / ((long - short) / many as f64)).round() as u64;
+    Ok(Job { rounds: job.rounds + more, ..job })
 }

@@ -18,7 +18,8 @@ pub struct Plan {
     /// What the caches hold when a span begins. With several launches in a span only the first
     /// finds it so.
     pub cache: Cache,
-    /// Whether the launches are captured once and replayed as a graph.
+    /// Whether the launches are captured once and replayed as a graph. What is measured then is
+    /// the period: from one launch to the next, without the flushes between them.
     pub graph: bool,
     /// Calls of the work in one timed span; the duration is divided by it.
     pub launches_per_sample: u32,

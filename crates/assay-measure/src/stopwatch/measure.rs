@@ -3,8 +3,9 @@
 
 use std::time::Instant;
 
-use assay_device::{Device, DeviceError, GraphId};
+use assay_device::Device;
 
+use super::graphs::Graphs;
 use super::span::{Content, Span};
 use super::{Stopwatch, Work};
 use crate::MeasureError;
@@ -14,7 +15,7 @@ use crate::samples::{Ended, Method, Rejected, Samples};
 use crate::statistics::{Noise, effective_samples, median_interval, quantile, sorted};
 
 /// Samples between two looks at whether enough is known.
-const LOOK_EVERY: usize = 10;
+pub(super) const LOOK_EVERY: usize = 10;
 
 /// The share of rejected samples from which on the clock counts as never settled.
 const MOST_REJECTED: f64 = 0.5;
@@ -31,8 +32,27 @@ impl Stopwatch {
         plan: &Plan,
         work: &mut Work<'_>,
     ) -> Result<Samples, MeasureError> {
-        plan.check()?;
         let began = Instant::now();
+        self.prepare(device, plan, work)?;
+        let graphs = if plan.graph { Some(self.capture(device, plan, work)?) } else { None };
+        let taken = self.take(device, plan, graphs, work, began);
+        let freed = graphs.map_or(Ok(()), |graphs| self.release_graphs(device, graphs));
+        let (taken, ended) = taken?;
+        freed?;
+        self.refuse_nothing(plan, &taken)?;
+        let mut samples = self.samples(plan, &taken, ended);
+        samples.wall_s = began.elapsed().as_secs_f64();
+        Ok(samples)
+    }
+
+    /// Everything before the first span.
+    pub(super) fn prepare(
+        &mut self,
+        device: &mut dyn Device,
+        plan: &Plan,
+        work: &mut Work<'_>,
+    ) -> Result<(), MeasureError> {
+        plan.check()?;
         if plan.cache == Cache::Cold {
             self.prepare_flush(device)?;
         }
@@ -40,30 +60,7 @@ impl Stopwatch {
             work(device, self.stream)?;
         }
         device.synchronize()?;
-        let graph = if plan.graph { Some(self.capture(device, plan, work)?) } else { None };
-        let taken = self.take(device, plan, graph, work, began);
-        if let Some(graph) = graph {
-            device.destroy_graph(graph)?;
-        }
-        let (taken, ended) = taken?;
-        self.refuse_nothing(plan, &taken)?;
-        let mut samples = self.samples(plan, &taken, ended);
-        samples.wall_s = began.elapsed().as_secs_f64();
-        Ok(samples)
-    }
-
-    /// The work of one span as a graph.
-    fn capture(
-        &mut self,
-        device: &mut dyn Device,
-        plan: &Plan,
-        work: &mut Work<'_>,
-    ) -> Result<GraphId, DeviceError> {
-        device.begin_capture(self.stream)?;
-        let captured = (0..plan.launches_per_sample).try_for_each(|_| work(device, self.stream));
-        let graph = device.end_capture(self.stream);
-        captured?;
-        graph
+        Ok(())
     }
 
     /// Takes spans until one of the plan's conditions ends it.
@@ -71,18 +68,19 @@ impl Stopwatch {
         &mut self,
         device: &mut dyn Device,
         plan: &Plan,
-        graph: Option<GraphId>,
+        graphs: Option<Graphs>,
         work: &mut Work<'_>,
         began: Instant,
     ) -> Result<(Vec<Taken>, Ended), MeasureError> {
-        let mut content = match graph {
-            Some(graph) => Content::Replay(graph),
-            None => Content::Calls(work, plan.launches_per_sample),
-        };
         let mut taken = Vec::new();
         let mut noise = Noise::default();
         loop {
-            let span = self.span(device, plan.cache, plan.hold_limit_s, &mut content)?;
+            let span = if let Some(graphs) = graphs {
+                self.graph_span(device, plan, graphs)?
+            } else {
+                let mut content = Content::Calls(&mut *work, plan.launches_per_sample);
+                self.span(device, plan.cache, plan.hold_limit_s, &mut content)?
+            };
             taken.push(self.sample(span, plan));
             let enough = taken.len() >= plan.least_samples as usize;
             if taken.len() >= plan.most_samples as usize {
@@ -103,14 +101,15 @@ impl Stopwatch {
     /// A span as a sample: per launch, without the bracket.
     pub(crate) fn sample(&self, span: Span, plan: &Plan) -> Taken {
         let launches = f64::from(plan.launches_per_sample);
+        let bracket_ns = if plan.graph { 0.0 } else { self.bracket.empty_ns };
         Taken {
-            duration_ns: (span.elapsed_ns - self.bracket.empty_ns) / launches,
+            duration_ns: (span.elapsed_ns - bracket_ns) / launches,
             sm_clock_mhz: span.sm_clock_mhz,
         }
     }
 
     /// Whether what was taken so far is enough.
-    fn look(&self, plan: &Plan, taken: &[Taken], noise: &mut Noise) -> Option<Ended> {
+    pub(super) fn look(&self, plan: &Plan, taken: &[Taken], noise: &mut Noise) -> Option<Ended> {
         let reference = reference_clock(taken);
         let kept: Vec<f64> = taken
             .iter()
@@ -144,11 +143,11 @@ impl Stopwatch {
     }
 
     /// Parts what was taken into kept and rejected samples.
-    fn samples(&self, plan: &Plan, taken: &[Taken], ended: Ended) -> Samples {
+    pub(super) fn samples(&self, plan: &Plan, taken: &[Taken], ended: Ended) -> Samples {
         let reference = reference_clock(taken);
         let mut samples = Samples {
             clock_reference_mhz: reference,
-            bracket_ns: self.bracket.empty_ns,
+            bracket_ns: if plan.graph { 0.0 } else { self.bracket.empty_ns },
             step_ns: self.bracket.step_ns,
             launches_per_sample: plan.launches_per_sample,
             method: if plan.graph { Method::GraphReplay } else { Method::EventBracket },

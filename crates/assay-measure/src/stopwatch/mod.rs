@@ -5,7 +5,9 @@
 //! launching is nowhere in it. Around every span one multiprocessor's clock is read in cycles and
 //! in nanoseconds. What an empty span takes is measured first, in the same way, and taken off.
 
+mod activity;
 mod bracket;
+mod graphs;
 mod measure;
 pub(crate) mod span;
 
@@ -79,8 +81,8 @@ impl Stopwatch {
             stream: StreamId::DEFAULT,
             start,
             end,
-            state: device.allocate(&Allocation::new(5 * 8))?,
-            stamp: device.allocate(&Allocation::new(4 * 8))?,
+            state: device.allocate(&Allocation::new(6 * 8))?,
+            stamp: device.allocate(&Allocation::new(5 * 8))?,
             hold: Hold::new(device)?,
             flush: Flush { buffer: None, bytes: bytes & !15 },
             ticket: 0,

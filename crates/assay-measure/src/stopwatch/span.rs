@@ -25,8 +25,9 @@ pub(crate) enum Content<'w, 'a> {
     Replay(GraphId),
 }
 
-/// Where the words of a stamp lie: cycles, nanoseconds, whether the hold gave up, how long it was.
-const STAMP_BYTES: usize = 4 * 8;
+/// The words of a stamp: cycles, nanoseconds, whether the hold gave up, how long it held, its
+/// ticket.
+const STAMP_BYTES: usize = 5 * 8;
 
 impl Stopwatch {
     /// Takes one span.
@@ -37,8 +38,6 @@ impl Stopwatch {
         hold_limit_s: f64,
         content: &mut Content<'_, '_>,
     ) -> Result<Span, MeasureError> {
-        // A stamp that no block writes must not be read for that of the span before.
-        device.write(self.stamp, 0, &[0; STAMP_BYTES])?;
         self.hold(device, hold_limit_s)?;
         let queued = self.queue(device, cache, content);
         let released = self.release(device);
@@ -90,9 +89,11 @@ impl Stopwatch {
         });
         let mut next = || words.next().unwrap_or(0);
         let (cycles, ns, gave_up, held_ns) = (next(), next(), next(), next());
+        // A stamp that no block wrote is still that of the span before.
+        let own = next() == u64::from(self.ticket);
         Ok(Stamp {
-            clock_mhz: (cycles > 0 && ns > 0).then(|| cycles as f64 / ns as f64 * 1000.0),
-            gave_up: gave_up != 0,
+            clock_mhz: (own && cycles > 0 && ns > 0).then(|| cycles as f64 / ns as f64 * 1000.0),
+            gave_up: own && gave_up != 0,
             held_s: held_ns as f64 / 1e9,
         })
     }

@@ -151,14 +151,15 @@ impl Simulated {
                 let start = (self.cycles, self.now_ns);
                 let held_ns = if gave_up { limit_ns } else { 20_000.0 };
                 self.pass(held_ns);
-                let words = [start.0 as u64, start.1 as u64, 0, u64::from(gave_up), held_ns as u64];
+                let (gave_up, ticket) = (u64::from(gave_up), u64::from(ticket));
+                let words = [start.0 as u64, start.1 as u64, 0, gave_up, held_ns as u64, ticket];
                 self.store(state, &words);
             }
             Step::Stamp { state, out } => {
                 let words = self.words(state);
                 let cycles = self.cycles as u64 - words[0];
                 let passed = self.now_ns as u64 - words[1];
-                self.store(out, &[cycles, passed, words[3], words[4]]);
+                self.store(out, &[cycles, passed, words[3], words[4], words[5]]);
             }
             Step::Record(event) => {
                 let step = self.noise.step_ns;
@@ -166,6 +167,13 @@ impl Simulated {
                 self.pass(700.0);
             }
             Step::Work(nominal_ns) => self.work(nominal_ns),
+        }
+    }
+
+    fn enqueue(&mut self, nominal_ns: f64) {
+        match &mut self.capture {
+            Some(captured) => captured.push(nominal_ns),
+            None => self.queue.push(Step::Work(nominal_ns)),
         }
     }
 
@@ -287,17 +295,14 @@ impl Device for Simulated {
             }
             "flush" => {
                 self.flushes += 1;
-                self.queue.push(Step::Work(25_000.0));
+                self.enqueue(25_000.0);
             }
             "nothing" => self.queue.push(Step::Work(900.0)),
             _ => {
                 self.launches += 1;
                 self.lost()?;
                 let nominal_ns = given.first().map_or(0.0, |argument| number(argument) as f64);
-                match &mut self.capture {
-                    Some(captured) => captured.push(nominal_ns),
-                    None => self.queue.push(Step::Work(nominal_ns)),
-                }
+                self.enqueue(nominal_ns);
             }
         }
         Ok(LaunchReport::default())
