@@ -171,7 +171,7 @@ mod tests {
     fn pages_hold_what_is_asked_for_and_never_less() {
         for bytes in [0, 1, 4095, 4096, 4097, 1 << 20] {
             let layout = layout(bytes);
-            assert!(layout.size() >= bytes.max(1) && layout.size() % PAGE == 0, "{bytes}");
+            assert!(layout.size() >= bytes.max(1) && layout.size().is_multiple_of(PAGE), "{bytes}");
         }
         assert_eq!(pageable(usize::MAX), None);
         assert_eq!(pageable(usize::MAX / 2), None);

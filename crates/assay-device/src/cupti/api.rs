@@ -143,13 +143,11 @@ fn hint(code: Code) -> Option<String> {
 fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, ActivityError> {
     // SAFETY: each caller's type is the declaration of the symbol in cupti_activity.h or its
     // neighbours, and the table owns the library for as long as it is called.
-    match unsafe { library.get::<T>(name.as_bytes()) } {
-        Ok(found) => Ok(*found),
-        Err(_) => {
-            let name = name.trim_end_matches('\0');
-            Err(ActivityError::new(format!("the library has no function {name}")))
-        }
-    }
+    let found = unsafe { library.get::<T>(name.as_bytes()) };
+    found.map(|found| *found).map_err(|_| {
+        let name = name.trim_end_matches('\0');
+        ActivityError::new(format!("the library has no function {name}"))
+    })
 }
 
 fn version(library: &Library, path: &str) -> Result<u32, ActivityError> {

@@ -131,20 +131,21 @@ impl Clock {
     fn mhz(&mut self) -> u32 {
         let full = self.options.sm_clock_mhz.max(1);
         match self.options.course {
-            ClockCourse::Steady => full,
             ClockCourse::SagsFrom { launch, mhz } if self.launches >= launch => mhz.max(1),
-            ClockCourse::DipsEvery { launches, mhz }
-                if self.launches.is_multiple_of(launches.max(1)) =>
-            {
-                mhz.max(1)
+            ClockCourse::DipsEvery { launches, mhz } if self.is_nth(launches) => mhz.max(1),
+            ClockCourse::Steady | ClockCourse::SagsFrom { .. } | ClockCourse::DipsEvery { .. } => {
+                full
             }
-            ClockCourse::SagsFrom { .. } | ClockCourse::DipsEvery { .. } => full,
             ClockCourse::Wanders { least_mhz } => {
                 let width = u64::from(full.saturating_sub(least_mhz)) + 1;
                 (u64::from(least_mhz) + self.draw() % width).max(1) as u32
             }
             ClockCourse::Stopped => 0,
         }
+    }
+
+    fn is_nth(&self, launches: u64) -> bool {
+        self.launches.is_multiple_of(launches.max(1))
     }
 
     fn jitter(&mut self) -> u64 {
