@@ -121,6 +121,9 @@ pub struct TelemetrySettings {
     pub sm_clock_max_mhz: Option<u32>,
     /// The memory's fastest clock, in MHz.
     pub memory_clock_max_mhz: Option<u32>,
+    /// The most that its PCI Express link carries one way, in bytes a second, by the link's largest
+    /// generation and width and their encoding.
+    pub pcie_bytes_per_s_max: Option<u64>,
     /// Programs that compute on it now, this one included, as far as the library sees them.
     pub compute_processes: Option<u32>,
 }
@@ -132,6 +135,20 @@ pub fn throttle_words(bits: u64) -> Vec<String> {
         known.map_or_else(|| format!("reason bit {n}"), |reason| reason.1.to_string())
     };
     (0..u64::BITS).filter(|n| bits >> n & 1 == 1).map(word).collect()
+}
+
+/// What one lane carries one way: transfers a second less the encoding (8 bits in 10, then 128 in
+/// 130, then flits of 242 bytes in 256).
+fn pcie_lane_bytes_per_s(generation: u32) -> Option<u64> {
+    Some(match generation {
+        1 => 250_000_000,
+        2 => 500_000_000,
+        3 => 8_000_000_000 / 8 * 128 / 130,
+        4 => 16_000_000_000 / 8 * 128 / 130,
+        5 => 32_000_000_000 / 8 * 128 / 130,
+        6 => 64_000_000_000 / 8 * 242 / 256,
+        _ => return None,
+    })
 }
 
 /// The bits that hold no clock down.
@@ -182,6 +199,8 @@ functions! {
     throttle_reasons = "nvmlDeviceGetCurrentClocksThrottleReasons"(Handle, *mut u64);
     persistence = "nvmlDeviceGetPersistenceMode"(Handle, *mut u32);
     mig = "nvmlDeviceGetMigMode"(Handle, *mut u32, *mut u32);
+    pcie_generation = "nvmlDeviceGetMaxPcieLinkGeneration"(Handle, *mut u32);
+    pcie_width = "nvmlDeviceGetMaxPcieLinkWidth"(Handle, *mut u32);
     processes = "nvmlDeviceGetComputeRunningProcesses_v3"(Handle, *mut u32, *mut u8);
     driver_version = "nvmlSystemGetDriverVersion"(*mut c_char, u32);
     library_version = "nvmlSystemGetNVMLVersion"(*mut c_char, u32);
@@ -297,6 +316,7 @@ impl Telemetry {
             mig: self.mig(),
             sm_clock_max_mhz: self.ask_kind(f.clock_max, SM_CLOCK).ok(),
             memory_clock_max_mhz: self.ask_kind(f.clock_max, MEMORY_CLOCK).ok(),
+            pcie_bytes_per_s_max: self.pcie(),
             compute_processes: self.processes(),
         }
     }
@@ -338,6 +358,12 @@ impl Telemetry {
             SUCCESS => Ok(bits),
             code => Err(self.words(code)),
         }
+    }
+
+    fn pcie(&self) -> Option<u64> {
+        let f = &self.functions;
+        let generation = self.ask(f.pcie_generation).ok()?;
+        Some(pcie_lane_bytes_per_s(generation)? * u64::from(self.ask(f.pcie_width).ok()?))
     }
 
     fn mig(&self) -> Option<bool> {
@@ -446,6 +472,14 @@ mod tests {
         assert!(!with(0).is_throttled() && !with(1).is_throttled());
         assert!(with(0x5).is_throttled() && with(1 << 50).is_throttled());
         assert!(!TelemetrySample::default().is_throttled(), "unknown is not throttled");
+    }
+
+    #[test]
+    fn sixteen_lanes_carry_what_their_generation_says() {
+        let sixteen =
+            |generation| pcie_lane_bytes_per_s(generation).map(|lane| 16 * lane / 10_000_000);
+        assert_eq!((sixteen(3), sixteen(5)), (Some(1575), Some(6301)));
+        assert_eq!((sixteen(0), sixteen(7)), (None, None));
     }
 
     #[test]

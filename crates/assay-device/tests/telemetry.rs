@@ -26,6 +26,7 @@ fn every_answer_is_told_in_its_unit_and_what_is_not_has_a_reason() {
     let settings = telemetry.settings();
     assert_eq!((settings.persistence, settings.mig), (Some(true), None));
     assert_eq!((settings.sm_clock_max_mhz, settings.compute_processes), (Some(1980), Some(2)));
+    assert_eq!(settings.pcie_bytes_per_s_max, Some(63_015_384_608));
     assert_eq!((settings.library.as_deref(), settings.driver), (Some("13.580.1"), None));
 }
 

@@ -50,6 +50,8 @@ Code nvmlDeviceGetTemperature(Handle device, int sensor, unsigned *celsius) {
 Code nvmlDeviceGetCurrentClocksThrottleReasons(Handle device, unsigned long long *bits) {
   TELL(device, bits, REASONS);
 }
+Code nvmlDeviceGetMaxPcieLinkGeneration(Handle device, unsigned *g) { TELL(device, g, 5); }
+Code nvmlDeviceGetMaxPcieLinkWidth(Handle device, unsigned *lanes) { TELL(device, lanes, 16); }
 Code nvmlDeviceGetPersistenceMode(Handle device, unsigned *mode) { TELL(device, mode, 1); }
 Code nvmlDeviceGetComputeRunningProcesses_v3(Handle device, unsigned *count, void *infos) {
   (void)device;

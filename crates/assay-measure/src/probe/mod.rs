@@ -9,6 +9,8 @@ pub mod cached;
 pub mod chase;
 pub mod contents;
 mod context;
+pub mod host;
+pub mod launch;
 pub mod stream;
 
 use assay_record::{Entry, Figure};
@@ -59,7 +61,10 @@ pub struct Probe {
 
 /// All probes, in the order in which they run: bandwidths first, since they warm the device up.
 pub fn probes() -> Vec<Probe> {
-    Vec::new()
+    let mut all = Vec::new();
+    all.extend(host::PROBES);
+    all.extend(launch::PROBES);
+    all
 }
 
 /// The probes with a quantity whose name contains `text`.
