@@ -18,6 +18,7 @@
 //! ```
 
 mod array;
+mod band;
 mod compare;
 mod counts;
 mod device;
@@ -25,13 +26,17 @@ mod error;
 mod judge;
 mod row;
 mod scan;
+mod shuffle;
 mod source;
+mod student;
 mod tree;
 mod worst;
 
 pub use array::{ArrayView, Tensor};
+pub use band::{BandOptions, Bands, Operation, compare_operations};
 pub use compare::{Options, Side, compare, compare_sources, compare_with_progress};
 pub use counts::{BLOCK, Counts, LANES};
 pub use device::{DeviceArray, DeviceComparer};
 pub use error::{ArrayError, CompareError};
+pub use shuffle::Shuffle;
 pub use source::{Source, SourceError};
