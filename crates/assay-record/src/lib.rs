@@ -19,9 +19,11 @@ mod dossier;
 mod error_map;
 mod exit;
 mod fault;
+mod fuzz;
 mod gate;
 mod number;
 mod outcome;
+mod recipe;
 mod report;
 mod shard;
 mod stamps;
@@ -43,9 +45,14 @@ pub use dossier::{
 pub use error_map::{ErrorMap, MOST_CELLS};
 pub use exit::ExitCode;
 pub use fault::{Discrimination, FaultResult, FaultVerdict};
+pub use fuzz::{
+    FUZZ_SCHEMA, FuzzCandidate, FuzzCase, FuzzCounts, FuzzFailure, FuzzKind, FuzzReport, FuzzSkip,
+    FuzzSummary, FuzzVerdict,
+};
 pub use gate::{Gate, UnknownGate};
 pub use number::Number;
 pub use outcome::Outcome;
+pub use recipe::{FuzzShape, Recipe, RecipeError, ViewStep};
 pub use report::{
     DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Smallest, Summary,
 };
