@@ -13,7 +13,7 @@ use crate::subject::{Evaluated, Loaded, RunError, RunRequest, RunResult, Subject
 pub struct DeviceSubject<'a> {
     kernel: &'a dyn Kernel,
     replaced: Option<&'a dyn Kernel>,
-    launcher: Launcher<'a>,
+    pub(crate) launcher: Launcher<'a>,
     obeys_schedules: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::subject::{Loaded, RunError, RunRequest, RunResult};
 
 /// A device with the modules loaded so far.
 pub struct Launcher<'d> {
-    device: &'d mut dyn Device,
+    pub(crate) device: &'d mut dyn Device,
     modules: BTreeMap<String, ModuleId>,
 }
 
@@ -138,7 +138,7 @@ impl<'d> Launcher<'d> {
         Ok(RunResult { lane_operations, printed, ..result })
     }
 
-    fn launch(
+    pub(crate) fn launch(
         &mut self,
         module: ModuleId,
         spec: &Spec,
@@ -167,7 +167,7 @@ impl<'d> Launcher<'d> {
         })
     }
 
-    fn module(&mut self, spec: &Spec) -> Result<ModuleId, RunError> {
+    pub(crate) fn module(&mut self, spec: &Spec) -> Result<ModuleId, RunError> {
         let module = spec.module.as_ref().ok_or_else(|| RunError::Internal {
             message: format!("kernel {} has no module to launch from", spec.name),
         })?;
@@ -233,7 +233,7 @@ fn unknown_argument(launch: &LaunchSpec, name: &str) -> RunError {
 }
 
 /// A scalar's or dim's bytes, little endian.
-fn scalar_bytes(argument: &ArgumentSpec, dims: &Dims) -> Result<Vec<u8>, RunError> {
+pub(crate) fn scalar_bytes(argument: &ArgumentSpec, dims: &Dims) -> Result<Vec<u8>, RunError> {
     let ArgumentSpec { name, format, .. } = argument;
     let bits = if argument.role == Role::Dim {
         let extent = argument.extent.clone().unwrap_or_else(|| Extent::dim(name));

@@ -90,6 +90,34 @@ impl Layout {
         (0..self.elements()).flat_map(element).collect()
     }
 
+    /// Gives elements that lie in one place the value of the first of them.
+    pub(crate) fn agree(&self, values: &mut [f64]) {
+        if !self.overlaps() {
+            return;
+        }
+        let mut first = std::collections::HashMap::new();
+        for (element, value) in values.iter_mut().enumerate().take(self.elements()) {
+            *value = *first.entry(self.offset(element)).or_insert(*value);
+        }
+    }
+
+    /// True if two elements may lie in one place: some axis steps into what those inside it span.
+    pub(crate) fn overlaps(&self) -> bool {
+        let Some(strides) = &self.strides else { return false };
+        let mut axes: Vec<(usize, usize)> =
+            strides.iter().copied().zip(self.shape.iter().copied()).collect();
+        axes.retain(|(_, size)| *size > 1);
+        axes.sort_unstable();
+        let mut inside = 1usize;
+        for (stride, size) in axes {
+            if stride < inside {
+                return true;
+            }
+            inside = inside.saturating_add((size - 1).saturating_mul(stride));
+        }
+        false
+    }
+
     /// The first byte between strided elements that is not `poison`.
     pub(crate) fn written_gap(&self, bytes: &[u8], poison: u8) -> Option<usize> {
         self.strides.as_ref()?;
@@ -211,6 +239,19 @@ mod tests {
         assert_eq!(padded.gather(&bytes), [1, 2, 3, 4, 5, 6]);
         assert_eq!(padded.written_gap(&bytes, 0x55), None);
         assert_eq!(padded.written_gap(&[1, 2, 3, 0, 4, 5, 6], 0x55), Some(3));
+    }
+
+    #[test]
+    fn elements_in_one_place_get_one_value_and_padding_is_no_overlap() {
+        let broadcast = layout(Format::F32, &[2, 3], Some(&[0, 1]));
+        assert!(broadcast.overlaps());
+        let mut values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        broadcast.agree(&mut values);
+        assert_eq!(values, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+        for strides in [[4, 1], [3, 1], [1, 2]] {
+            assert!(!layout(Format::F32, &[2, 3], Some(&strides)).overlaps(), "{strides:?}");
+        }
+        assert!(layout(Format::F32, &[2, 3], Some(&[2, 1])).overlaps());
     }
 
     #[test]

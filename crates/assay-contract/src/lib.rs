@@ -15,6 +15,7 @@ mod layout;
 pub mod limits;
 pub mod manifest;
 mod memory;
+pub mod repeated;
 pub mod run;
 pub mod shrink;
 pub mod spec;

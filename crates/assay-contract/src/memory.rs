@@ -36,7 +36,7 @@ impl Memory {
         spec: &Spec,
         request: &RunRequest<'_>,
     ) -> Result<Memory, RunError> {
-        let mut memory = Memory { blocks: Vec::new(), homes: BTreeMap::new(), outputs: Vec::new() };
+        let mut memory = Memory::empty();
         match memory.place_all(device, spec, request) {
             Ok(()) => Ok(memory),
             Err(error) => {
@@ -44,6 +44,25 @@ impl Memory {
                 let _ = memory.free(device);
                 Err(error)
             }
+        }
+    }
+
+    /// No buffer yet.
+    pub(crate) fn empty() -> Memory {
+        Memory { blocks: Vec::new(), homes: BTreeMap::new(), outputs: Vec::new() }
+    }
+
+    /// Takes over a buffer that somebody else allocated and filled.
+    pub(crate) fn hold(&mut self, argument: &str, buffer: BufferId, layout: Layout) {
+        self.homes.insert(argument.to_owned(), self.blocks.len());
+        let argument = argument.to_owned();
+        self.blocks.push(Block { argument, buffer, layout, kept: None });
+    }
+
+    /// Has an argument lie where another one does.
+    pub(crate) fn alias(&mut self, argument: &str, other: &str) {
+        if let Some(home) = self.homes.get(other).copied() {
+            self.homes.insert(argument.to_owned(), home);
         }
     }
 

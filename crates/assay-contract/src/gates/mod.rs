@@ -16,6 +16,7 @@ mod same_bytes;
 pub mod shapes;
 mod sweep;
 mod target;
+pub mod trial;
 mod twin;
 
 use std::cell::RefCell;
@@ -195,6 +196,38 @@ pub fn schedule_name(schedule: Schedule) -> String {
         Schedule::InOrder => "in-order".to_owned(),
         Schedule::Reversed => "reversed".to_owned(),
         Schedule::Seeded(seed) => format!("seeded-{seed}"),
+    }
+}
+
+/// Judges the part of an output that repeats one period, the `at.0`th of `at.1` elements each, by
+/// the bound on the period.
+pub(crate) fn judge_part(
+    tally: &mut Tally,
+    case: &CaseName,
+    (tensor, bounded): (&assay_reference::Tensor, &assay_reference::Bounded),
+    ((number, length), bytes): ((u64, u64), &[u8]),
+) {
+    let elements = tensor.format.decode_slice(bytes).len().min(bounded.value.len());
+    let part = assay_reference::Bounded {
+        value: bounded.value[..elements].to_vec(),
+        error: bounded.error[..elements].to_vec(),
+        ..bounded.clone()
+    };
+    let verdict = judge::judge(tensor.format, &part, bytes);
+    tally.margin(verdict.margin);
+    if let Some(worst) = verdict.worst.filter(|_| verdict.rejected > 0) {
+        let place = number * length + worst.place as u64;
+        let reason = format!(
+            "`{}` holds {:e} at place {place} of its memory, where {:e} is right, within {:.3e}",
+            tensor.name, worst.got, worst.value, worst.error
+        );
+        let mut finding = evidence(case, Outcome::Fail, reason);
+        finding.output = Some(tensor.name.clone());
+        finding.got = Some(Number(worst.got));
+        finding.value = Some(Number(worst.value));
+        finding.error = Some(Number(worst.error));
+        finding.margin = Some(Number(worst.margin));
+        tally.find(finding);
     }
 }
 
