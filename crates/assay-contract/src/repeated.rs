@@ -199,7 +199,8 @@ fn verdict(
         }
     }
     if large.count > large.differing.len() as u64 && !tally.failed() {
-        let what = format!("{} parts differ in their bytes, of which {KEPT} are right", large.count);
+        let what =
+            format!("{} parts differ in their bytes, of which {KEPT} are right", large.count);
         tally.unproven(case, what);
     }
     tally.note(format!("parts whose bytes differ: {}", large.count - own));

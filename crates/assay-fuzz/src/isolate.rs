@@ -8,6 +8,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use crate::candidate::Runner;
 
 /// How long a process may take until it can run cases.
 const START: Duration = Duration::from_secs(60);
+/// How long the last words of a process that has ended may take to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How long a process may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -33,6 +36,13 @@ enum Answer {
     Case { case: Box<FuzzCase>, last: bool },
 }
 
+/// The last line on a child's stderr so far, and who reads it. A process that the child has started
+/// may hold its stderr open for longer than the child lives, so nobody waits for its end.
+struct LastWords {
+    line: Arc<Mutex<String>>,
+    reader: JoinHandle<()>,
+}
+
 /// A runner whose cases run in a child process.
 pub struct Isolated {
     command: Box<dyn FnMut() -> Command>,
@@ -46,7 +56,7 @@ struct Live {
     child: Child,
     stdin: ChildStdin,
     answers: Receiver<Answer>,
-    last_words: JoinHandle<String>,
+    last_words: LastWords,
 }
 
 impl Isolated {
@@ -151,8 +161,11 @@ impl Live {
             status = self.child.wait().ok();
         }
         let status = status.map_or_else(|| "nobody knows how".to_owned(), |s| s.to_string());
-        let words = self.last_words.join().unwrap_or_default();
-        let words = words.trim();
+        let start = Instant::now();
+        while !self.last_words.reader.is_finished() && start.elapsed() < LAST_WORDS {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let words = self.last_words.line.lock().unwrap_or_else(PoisonError::into_inner);
         if words.is_empty() { status } else { format!("{status}: {words}") }
     }
 }
@@ -174,15 +187,20 @@ fn listen(child: &mut Child) -> Receiver<Answer> {
     receiver
 }
 
-/// The last line that the child writes to stderr.
-fn listen_to_errors(child: &mut Child) -> JoinHandle<String> {
-    let stderr = child.stderr.take();
-    thread::spawn(move || {
+/// Reads what the child writes to stderr.
+fn listen_to_errors(child: &mut Child) -> LastWords {
+    let line = Arc::new(Mutex::new(String::new()));
+    let (stderr, last) = (child.stderr.take(), Arc::clone(&line));
+    let reader = thread::spawn(move || {
         let lines = stderr.map(BufReader::new).into_iter().flat_map(|reader| reader.split(b'\n'));
-        let lines = lines.map_while(Result::ok);
-        let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
-        lines.filter(|line| !line.trim().is_empty()).last().unwrap_or_default()
-    })
+        for line in lines.map_while(Result::ok) {
+            let text = String::from_utf8_lossy(&line).trim().to_owned();
+            if !text.is_empty() {
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = text;
+            }
+        }
+    });
+    LastWords { line, reader }
 }
 
 /// The child's part, after it has read the greeting: runs the recipes that come a line each.

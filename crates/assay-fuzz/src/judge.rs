@@ -56,6 +56,9 @@ impl Rule {
         if got == self.format.round(value) {
             return 0.0;
         }
+        if value.is_infinite() || got.is_infinite() {
+            return f64::INFINITY;
+        }
         let bits = self.format.encode(got, Rounding::NearestEven, Overflow::Infinity);
         let (excess, allowed) = (self.format.excess(value, bits), self.allowed(value));
         match excess {

@@ -389,7 +389,8 @@ fn case(recipe: &Recipe, tried: Tried) -> FuzzCase {
         (Outcome::Fail, Some(_)) => FuzzVerdict::Fault,
         _ => FuzzVerdict::Unproven,
     };
-    let notes: Vec<String> = result.notes.iter().filter(|n| n.starts_with("parts")).cloned().collect();
+    let notes: Vec<String> =
+        result.notes.iter().filter(|n| n.starts_with("parts")).cloned().collect();
     let reason = match notes.first() {
         Some(note) if verdict == FuzzVerdict::Pass => format!("{}; {note}", result.reason),
         _ => result.reason,

@@ -7,6 +7,7 @@ use assay_record::{CaseName, Gate, Part};
 use clap::{Args, Parser, Subcommand};
 
 use crate::console::Color;
+use crate::fuzz::FuzzArguments;
 
 const EXIT_CODES: &str = "\
 Exit codes, the first that applies:
@@ -30,6 +31,12 @@ pub(crate) enum Command {
     /// Run kernels and planted controls through the gates
     #[command(after_help = EXIT_CODES)]
     Check(Box<CheckArguments>),
+    /// Run kernels over ugly shapes: odd, huge, misaligned; each case by a recipe that repeats it
+    #[command(after_help = EXIT_CODES)]
+    Fuzz(Box<FuzzArguments>),
+    /// Run one candidate's cases, as a `fuzz` asks on stdin
+    #[command(hide = true)]
+    FuzzChild,
     /// Put the reports of all parts of a run (`check --shard`) together
     #[command(after_help = EXIT_CODES)]
     Merge(MergeArguments),

@@ -8,6 +8,7 @@ mod date;
 mod doctor;
 mod failure;
 mod faults;
+mod fuzz;
 mod limits;
 mod merge;
 mod npz;
@@ -47,13 +48,16 @@ fn main() -> process::ExitCode {
 fn run(command: &Command) -> ExitCode {
     let console = Console::new(match command {
         Command::Check(arguments) => arguments.color,
+        Command::Fuzz(arguments) => arguments.color,
         Command::Merge(arguments) => arguments.color,
         Command::Doctor(arguments) => arguments.color,
         Command::Limits(arguments) => arguments.color,
-        Command::Child => Color::Never,
+        Command::Child | Command::FuzzChild => Color::Never,
     });
     let result = match command {
         Command::Check(arguments) => check::check(arguments, console),
+        Command::Fuzz(arguments) => fuzz::run(arguments, console),
+        Command::FuzzChild => fuzz::child::run(),
         Command::Merge(arguments) => merge::merge(arguments, console),
         Command::Doctor(_) => {
             console.out(&doctor::examine());

@@ -42,7 +42,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn save(path: &Path, text: &str) -> Result<(), Failure> {
+/// Writes a file that was asked for.
+pub(crate) fn save(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| {
         Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
     })

@@ -60,6 +60,13 @@ impl Progress {
         self.bar.set_message(what.to_owned());
     }
 
+    /// Says which case is being worked on; a line tells of it where it takes long.
+    pub(crate) fn at_case(&self, name: &str) {
+        self.at(name);
+        let (name, since) = (name.to_owned(), Instant::now());
+        self.now_at(Some(Under { name, since, due: LONG }));
+    }
+
     /// Counts one step as done.
     pub(crate) fn step(&self) {
         self.bar.inc(1);

@@ -3,13 +3,13 @@
 
 use assay_num::random::SplitMix64;
 use assay_record::{CaseName, Gate, GateResult, Outcome};
-use assay_reference::fill::shapes::{self as fill, Style};
 use assay_reference::fill::ranked;
+use assay_reference::fill::shapes::{self as fill, Style};
 use assay_reference::{Dims, Inputs};
 
+use super::Tally;
 use super::given::{FILL, given};
 use super::target::{Judge, Target};
-use super::Tally;
 use crate::layout::Layout;
 use crate::spec::Spec;
 use crate::subject::{RunError, RunRequest, RunResult, Subject, answers_as};
@@ -160,9 +160,7 @@ fn undamaged(result: RunResult) -> Result<RunResult, RunError> {
     });
     match damage.or(changed) {
         None => Ok(result),
-        Some(description) => {
-            Err(RunError::Fault { description, place: None, lost_device: false })
-        }
+        Some(description) => Err(RunError::Fault { description, place: None, lost_device: false }),
     }
 }
 

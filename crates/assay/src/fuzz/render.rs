@@ -1,0 +1,205 @@
+//! What fuzzing found, for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use assay_record::{FuzzCandidate, FuzzFailure, FuzzReport, FuzzVerdict, Outcome};
+use comfy_table::CellAlignment;
+
+use super::{FuzzArguments, ran};
+use crate::render::{table, table_text as text};
+
+/// Failures that are shown of one candidate.
+const SHOWN: usize = 3;
+
+/// The whole report.
+pub(crate) fn report(report: &FuzzReport, arguments: &FuzzArguments) -> String {
+    let (controls, own): (Vec<_>, Vec<_>) =
+        report.candidates.iter().partition(|candidate| candidate.control_for.is_some());
+    let mut sections = vec![candidates(&own), planted(&controls)];
+    let shown = own
+        .iter()
+        .copied()
+        .chain(controls.iter().copied().filter(|c| arguments.repro.is_some() || c.is_problem()));
+    sections.extend(shown.map(|candidate| failures(candidate, arguments)));
+    sections.push(huge(&own));
+    sections.push(skipped(&own));
+    sections.push(summary(report));
+    sections.retain(|section| !section.is_empty());
+    sections.join("\n\n") + "\n"
+}
+
+/// One line for each candidate.
+fn candidates(own: &[&FuzzCandidate]) -> String {
+    if own.is_empty() {
+        return String::new();
+    }
+    let header =
+        ["candidate", "verdict", "cases", "passed", "failed", "not run", "margin", "2^31", "time"];
+    let mut table = table(&header.map(str::to_owned));
+    for found in own {
+        let counts = &found.counts;
+        let rest = counts.cases - counts.passed - counts.failed;
+        let margin = found.margin.map_or("-".to_owned(), |margin| format!("{margin:.2}"));
+        table.add_row([
+            found.candidate.clone(),
+            found.outcome.to_string(),
+            counts.cases.to_string(),
+            counts.passed.to_string(),
+            counts.failed.to_string(),
+            rest.to_string(),
+            margin,
+            huge_cell(found),
+            format!("{:.1} s", found.seconds),
+        ]);
+    }
+    for column in 2..header.len() {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    text(&table)
+}
+
+/// What became of the cases of 2^31 elements: `6 pass`, `1 FAULT`, `skipped`.
+fn huge_cell(found: &FuzzCandidate) -> String {
+    let mut counts: BTreeMap<FuzzVerdict, u32> = BTreeMap::new();
+    for case in &found.huge {
+        *counts.entry(case.verdict).or_default() += 1;
+    }
+    let words = counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.name()));
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+/// One line for each planted control: what is wrong with it, and the smallest case that shows it.
+fn planted(controls: &[&FuzzCandidate]) -> String {
+    if controls.is_empty() {
+        return String::new();
+    }
+    let header = ["planted control", "found", "what is wrong", "smallest case"];
+    let mut table = table(&header.map(str::to_owned));
+    for found in controls {
+        let word = if found.is_problem() { "MISSED" } else { "found" };
+        let smallest = found.failures.first().map(|failure| {
+            let case = failure.smallest.as_ref().unwrap_or(&failure.case);
+            case.recipe.to_string()
+        });
+        table.add_row([
+            found.candidate.clone(),
+            word.to_owned(),
+            found.control_for.clone().unwrap_or_default(),
+            smallest.unwrap_or_default(),
+        ]);
+    }
+    text(&table)
+}
+
+/// A candidate's failures, each with what repeats it.
+fn failures(found: &FuzzCandidate, arguments: &FuzzArguments) -> String {
+    let mut lines = String::new();
+    match found.outcome {
+        Outcome::Fail => {}
+        Outcome::Unproven | Outcome::Unsupported => {
+            return format!("{} {}: {}", found.outcome, found.candidate, found.reason);
+        }
+        _ => return lines,
+    }
+    for failure in found.failures.iter().take(SHOWN) {
+        lines += &one_failure(found, failure, arguments);
+    }
+    lines.trim_end().to_owned()
+}
+
+fn one_failure(found: &FuzzCandidate, failure: &FuzzFailure, arguments: &FuzzArguments) -> String {
+    let case = failure.smallest.as_ref().unwrap_or(&failure.case);
+    let mut lines = format!("FAIL {}: {} {}\n", found.candidate, case.verdict.name(), case.reason);
+    let _ = writeln!(lines, "  case      {}", failure.case.recipe);
+    if failure.smallest.is_some() {
+        let runs = failure.shrink_runs;
+        let _ = writeln!(lines, "  smallest  {} (after {runs} runs)", case.recipe);
+    }
+    let _ = writeln!(lines, "  repeat    {} --repro {}", command(arguments), case.recipe);
+    lines
+}
+
+/// The command that has the same kernels on the same device.
+fn command(arguments: &FuzzArguments) -> String {
+    let mut words = vec!["assay fuzz".to_owned()];
+    if arguments.device != "emulator" {
+        words.push(format!("--device {}", arguments.device));
+    }
+    words.extend(arguments.manifest.iter().map(|path| format!("--manifest {}", path.display())));
+    if arguments.isolate {
+        words.push("--isolate".to_owned());
+    }
+    words.join(" ")
+}
+
+/// Every case of 2^31 elements and more: those that ran by name, those that did not by reason.
+fn huge(own: &[&FuzzCandidate]) -> String {
+    let cases: Vec<_> = own.iter().flat_map(|found| &found.huge).collect();
+    if cases.is_empty() {
+        return String::new();
+    }
+    let mut lines = "2^31 elements and more:\n".to_owned();
+    for case in cases.iter().filter(|case| ran(case.verdict)) {
+        let (name, seconds) = (case.verdict.name(), case.seconds);
+        let _ = writeln!(
+            lines,
+            "  {name}  {} ({} elements, {seconds:.1} s)",
+            case.recipe, case.elements
+        );
+    }
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for case in cases.iter().filter(|case| !ran(case.verdict)) {
+        reasons.entry(&case.reason).or_default().push(&case.recipe.candidate);
+    }
+    for (reason, names) in reasons {
+        let _ = writeln!(lines, "  skipped  {reason}: {}", names.join(", "));
+    }
+    lines.trim_end().to_owned()
+}
+
+/// What else was not run, by reason.
+fn skipped(own: &[&FuzzCandidate]) -> String {
+    let mut reasons: BTreeMap<&str, (u64, String)> = BTreeMap::new();
+    for skip in own.iter().flat_map(|found| &found.skipped) {
+        let new = || (0, skip.first.to_string());
+        reasons.entry(&skip.reason).or_insert_with(new).0 += skip.cases;
+    }
+    if reasons.is_empty() {
+        return String::new();
+    }
+    let mut lines = "not run:\n".to_owned();
+    for (reason, (count, first)) in reasons {
+        let _ = writeln!(lines, "  {count:>5}  {reason}, such as {first}");
+    }
+    lines.trim_end().to_owned()
+}
+
+fn summary(report: &FuzzReport) -> String {
+    let (summary, device) = (&report.summary, &report.device);
+    let cases = &summary.cases;
+    format!(
+        "SUMMARY {} ({}): {} of {} candidates hold; of {} cases {} passed, {} failed, {} refused, \
+         {} unproven, {} unsupported, {} not run; {} of {} controls found; 2^31 elements: {} run, \
+         {} skipped; seed {}",
+        device.name,
+        device.architecture,
+        summary.passing,
+        summary.candidates,
+        cases.cases,
+        cases.passed,
+        cases.failed,
+        cases.refused,
+        cases.unproven,
+        cases.unsupported,
+        cases.skipped,
+        summary.controls_found,
+        summary.controls,
+        summary.huge_run,
+        summary.huge_skipped,
+        report.seed
+    )
+}
