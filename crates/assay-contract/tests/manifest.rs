@@ -112,6 +112,23 @@ what = "sums rows""#,
 }
 
 #[test]
+fn a_sum_on_tensor_cores_says_its_elements_its_instruction_and_its_chain() {
+    let cores = "{ elements = \"f32\", depth = 16, chain = \"(cols + 15)/16\" }";
+    let arithmetic = format!("arithmetic = {{ tensor_cores = {{ c = {cores} }} }}\ndepth =");
+    let dot =
+        with("family = \"rows.sum\"", "formula = \"y[r] = sum(c in 0..cols: x[r, c] * x[r, c])\"");
+    let text = dot.replace("depth =", &arithmetic.replace("f32", "bf16"));
+    let manifest = parse(&text);
+    assert_eq!(manifest.errors, []);
+    let cores = &manifest.kernels[0].spec().arithmetic.tensor_cores["c"];
+    assert_eq!((cores.elements, cores.depth), (Format::Bf16, 16));
+    let chain = cores.chain.as_ref().expect("it has a chain");
+    assert_eq!(chain.eval(&dims([("cols", 100)])), Ok(7));
+    let wrong = dot.replace("depth =", &arithmetic);
+    assert!(parse(&wrong).errors[0].to_string().contains("f16, bf16, tf32, e4m3, e5m2"));
+}
+
+#[test]
 fn good_kernels_load_beside_bad_ones() {
     let second = GOOD.split_once("[kernel.row_sum]").expect("there is a kernel").1;
     let bad = second.replace("rows.sum", "rows.som");
@@ -195,6 +212,10 @@ fn in_modules() -> Vec<Mistake> {
 }
 
 fn in_formulas() -> Vec<Mistake> {
+    let cores = |what: &str| {
+        let arithmetic = format!("arithmetic = {{ tensor_cores = {{ c = {what} }} }}\ndepth =");
+        with("depth =", &arithmetic)
+    };
     let formula = |text: &str| with("family = \"rows.sum\"", &format!("formula = {text}"));
     let later = "m[r] = max(c in 0..cols: x[r,c])\ny[r] = sum(c in 0..cols: z[r,c])";
     let other =
@@ -211,6 +232,10 @@ fn in_formulas() -> Vec<Mistake> {
         ("a family of other tensors", other),
         ("an unknown reduction", with("depth = { c =", "depth = { k =")),
         ("a depth below zero", with("cols/256 + 8", "cols/256 - 80")),
+        ("tensor cores for a sum of no products", cores("{ elements = \"f16\", depth = 16 }")),
+        ("tensor cores of an unknown key", cores("{ elements = \"f16\", k = 16 }")),
+        ("tensor cores without elements", cores("{ depth = 16 }")),
+        ("an instruction of no products", cores("{ elements = \"f16\", depth = 0 }")),
     ]
 }
 

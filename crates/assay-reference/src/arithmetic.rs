@@ -48,6 +48,19 @@ pub enum HyperbolicTangent {
     Approx,
 }
 
+/// How tensor cores make a sum of products.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorCores {
+    /// What A and B hold: f16, bf16, tf32, e4m3 or e5m2. Factors that it does not hold count as
+    /// converted to it.
+    pub elements: Format,
+    /// Products that one instruction sums: 16 for `m16n8k16`.
+    pub depth: u32,
+    /// Instructions on the longest way of a term through one accumulator; where none is given, as
+    /// many as there are terms.
+    pub chain: Option<Extent>,
+}
+
 /// How a kernel's arithmetic differs from one correct rounding of each operation.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Arithmetic {
@@ -68,4 +81,7 @@ pub struct Arithmetic {
     pub depth: BTreeMap<String, Extent>,
     /// The format each reduction is carried in, by reduction name; f32 where none is given.
     pub accumulators: BTreeMap<String, Format>,
+    /// The sums that tensor cores make, by reduction name. Their depth counts what is added
+    /// outside of tensor cores.
+    pub tensor_cores: BTreeMap<String, TensorCores>,
 }

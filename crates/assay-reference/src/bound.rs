@@ -406,15 +406,21 @@ impl Domain for Bounds<'_> {
 
     fn add(&self, sum: &mut BoundSum, position: usize, tiles: &[BoundTile], count: usize) {
         let root = self.program.stages[position].root;
+        if let Some(tensor) = &self.sums[position].tensor {
+            let factors = tensor.factors.map(|factor| &tiles[factor]);
+            return sum.add_elements(tensor, &tiles[root], factors, count);
+        }
         sum.add(&tiles[root], count);
         if let Some(form) = self.sums[position].variance {
             sum.add_differences([&tiles[form.sample], &tiles[form.mean]], self.rounding, count);
         }
     }
 
-    fn add_products(&self, sum: &mut BoundSum, a: Plane<'_>, b: Plane<'_>) -> bool {
+    fn add_products(&self, sum: &mut BoundSum, position: usize, ab: [Plane<'_>; 2]) -> bool {
+        let [a, b] = ab;
         let plain = |plane: &Plane<'_>| !rounds_into_f32(plane.format);
-        if !plain(&a) || !plain(&b) || self.rounding.flushed > 0.0 {
+        let tensor = self.sums[position].tensor.is_some();
+        if tensor || !plain(&a) || !plain(&b) || self.rounding.flushed > 0.0 {
             return false;
         }
         sum.add_products(a.value, b.value, self.rounding.eta)

@@ -11,6 +11,7 @@ use crate::ast::ReduceOperation;
 use crate::bound::BoundTile;
 use crate::functions::{larger, smaller};
 use crate::rounding::{LARGEST, Rounding, UNIT};
+use crate::tensor_core::TensorRule;
 use crate::tile::Trouble;
 use crate::variance::Differences;
 
@@ -21,6 +22,8 @@ pub(crate) struct SumRule {
     pub(crate) depth: Option<f64>,
     /// What the sum is carried in.
     pub(crate) accumulator: Format,
+    /// Where tensor cores sum it.
+    pub(crate) tensor: Option<TensorRule>,
     /// Where it sums squared differences from a computed mean.
     pub(crate) variance: Option<Differences>,
 }
@@ -182,6 +185,27 @@ impl BoundSum {
         count.iter().any(|count| *count != 0.0)
     }
 
+    /// Takes products of two factors' tiles as tensor cores make them; `root` is the term's tile.
+    pub(crate) fn add_elements(
+        &mut self,
+        rule: &TensorRule,
+        root: &BoundTile,
+        factors: [&BoundTile; 2],
+        count: usize,
+    ) {
+        self.trouble = self.trouble.joined(root.trouble);
+        self.inexact |= root.inexact != 0;
+        let terms = rule.terms(root, factors, count);
+        for lane in 0..count {
+            let (value, error) = (terms.value[lane], terms.error[lane]);
+            self.value[lane % LANES] += value;
+            self.magnitude[lane % LANES] += terms.reach[lane];
+            self.error[lane % LANES] += error;
+            self.exact &= error == 0.0;
+            self.finest = self.finest.min(finest_bit(value));
+        }
+    }
+
     /// Takes squared differences of samples from a mean.
     pub(crate) fn add_differences(
         &mut self,
@@ -221,7 +245,9 @@ impl BoundSum {
             _ => self.growth,
         };
         let largest = rule.accumulator.max_finite().min(LARGEST);
-        let within = reach <= largest;
+        // A sum on tensor cores may err by more than the last place of the largest value.
+        let beyond = if rule.tensor.is_some() { error } else { 0.0 };
+        let within = reach + beyond <= largest;
         let first = |is: bool| u128::from(is);
         out.trouble = Trouble {
             vanishing: first(self.trouble.vanishing != 0),
@@ -233,6 +259,9 @@ impl BoundSum {
     fn finish_sum(&self, rule: &SumRule, rounding: Rounding) -> (f64, f64, bool) {
         let value = total(&self.value) + total(&self.lost);
         let magnitude = total(&self.magnitude);
+        if let Some(tensor) = &rule.tensor {
+            return self.finish_tensor(tensor, value, rule, rounding);
+        }
         let wide = rule.accumulator == Format::F64;
         if self.is_exact(magnitude, rule.accumulator, rounding) {
             let error = if wide { rounding.leaf(value) } else { 0.0 };
@@ -258,6 +287,30 @@ impl BoundSum {
         let finest = assay_num::power_of_two(self.finest.clamp(-1074, 1023));
         let kept = finest >= rounding.flushed && finest >= accumulator.min_subnormal();
         magnitude < grid && magnitude <= accumulator.max_finite() && kept
+    }
+
+    /// The rule of [`crate::tensor_core`]; additions outside of tensor cores count as in any sum.
+    fn finish_tensor(
+        &self,
+        tensor: &TensorRule,
+        value: f64,
+        rule: &SumRule,
+        rounding: Rounding,
+    ) -> (f64, f64, bool) {
+        let (reach, accumulator) = (total(&self.magnitude), rule.accumulator);
+        let (bits, least) = tensor.kept(accumulator);
+        let power = |exponent: i32| assay_num::power_of_two(exponent.clamp(-1074, 1024));
+        let whole = reach < power(self.finest.saturating_add(bits))
+            && reach <= accumulator.max_finite()
+            && power(self.finest) >= least.max(rounding.flushed);
+        if self.exact && (whole || reach == 0.0) {
+            return (value, 0.0, true);
+        }
+        let outside = rule.depth.unwrap_or(self.terms) * Self::unit(rule);
+        let growth = gamma(tensor.growth(self.terms, accumulator) + outside, 1.0);
+        let tiny = tensor.underflow(self.terms, accumulator) + self.terms * rounding.flushed;
+        let own = 2.0 * self.terms * DOUBLE_UNIT * reach;
+        (value, total(&self.error) + growth * (reach + tiny) + tiny + own, false)
     }
 
     fn unit(rule: &SumRule) -> f64 {

@@ -9,7 +9,7 @@ use crate::arithmetic::Arithmetic;
 use crate::ast::ReduceOperation;
 use crate::extent::Dims;
 use crate::plan::{Binary, Node, NodeId, Program, Stage};
-use crate::rounding::Rounding;
+use crate::rounding::{Rounding, UNIT};
 
 /// The depth of each output. One that cannot be told for these dims is infinite.
 pub(crate) fn depths(
@@ -27,7 +27,8 @@ pub(crate) fn depths(
         }
         let element = stage_depth(program, (stage, stage.root), rounding, (&of_stage, 0.0));
         let declared = declared.get(position).copied().flatten();
-        of_stage.push(element + reduction_depth(program, position, dims, declared));
+        let own = reduction_depth(program, position, dims, declared);
+        of_stage.push(element + own + tensor_depth(program, position, dims, arithmetic));
     }
     let outputs = program.statements.iter().filter(|s| s.output.is_some());
     outputs.map(|s| (s.name.clone(), of_stage[s.stage])).collect()
@@ -44,6 +45,15 @@ fn reduction_depth(program: &Program, position: usize, dims: &Dims, declared: Op
         (Ok(from), Ok(to)) => (to as f64 - from as f64).max(0.0),
         _ => f64::INFINITY,
     })
+}
+
+/// What tensor cores add to the depth of a sum, in roundings of fp32.
+fn tensor_depth(program: &Program, position: usize, dims: &Dims, arithmetic: &Arithmetic) -> f64 {
+    let Ok(rules) = program.tensor_rules(dims, arithmetic) else { return f64::INFINITY };
+    let Some(rule) = rules.get(position).copied().flatten() else { return 0.0 };
+    let terms = reduction_depth(program, position, dims, None);
+    let accumulator = program.accumulators(arithmetic)[position];
+    rule.growth(terms, accumulator) / UNIT
 }
 
 /// The depth of a scan's last step. A step lengthens the carry's chain by a fixed number of

@@ -6,6 +6,7 @@ use std::ops::Range;
 use assay_num::{Class, Format};
 
 use crate::arithmetic::Arithmetic;
+use crate::ast::ReduceOperation;
 use crate::bound::Bounds;
 use crate::bound_sum::SumRule;
 use crate::depth;
@@ -18,6 +19,7 @@ use crate::reductions;
 use crate::rounding::Rounding;
 use crate::run::{Problems, StageResult, run};
 use crate::signature::Inputs;
+use crate::tensor_core::TensorRule;
 use crate::variance;
 
 /// One evaluation of a program.
@@ -320,7 +322,9 @@ impl Program {
         // A mean that lacks a term is no mean: its differences do not sum to 0.
         let whole = evaluation.drop.is_none();
         let accumulators = self.accumulators(arithmetic);
+        let tensors = self.tensor_rules(evaluation.dims, arithmetic)?;
         let rule = |stage: usize| SumRule {
+            tensor: tensors[stage].filter(|_| accumulators[stage] != Format::F64),
             depth: depths[stage],
             accumulator: accumulators[stage],
             variance: variance::differences(&self.stages, &self.statements, stage)
@@ -329,6 +333,51 @@ impl Program {
         };
         let sums = (0..self.stages.len()).map(rule).collect();
         Ok(Bounds { program: self, rounding: Rounding::new(arithmetic), sums, ranged: false })
+    }
+
+    /// The rule of each stage whose sum tensor cores make.
+    pub(crate) fn tensor_rules(
+        &self,
+        dims: &Dims,
+        arithmetic: &Arithmetic,
+    ) -> Result<Vec<Option<TensorRule>>, EvaluationError> {
+        let mut rules = vec![None; self.stages.len()];
+        for (name, declared) in &arithmetic.tensor_cores {
+            let Some(reduction) = reductions::find(&self.reductions, name) else {
+                return Err(reductions::unknown(&self.reductions, name));
+            };
+            let refused = |why: &str| EvaluationError::Request {
+                message: format!("tensor cores cannot make the sum `{name}`: {why}"),
+            };
+            if self.reductions[reduction].operation != ReduceOperation::Sum {
+                return Err(refused("it is no sum"));
+            }
+            let chain = declared.chain.as_ref().map(|chain| chain.size(dims)).transpose()?;
+            let accumulator = self.accumulators(arithmetic);
+            for (stage, rule) in rules.iter_mut().enumerate() {
+                if self.reduction_of_stage[stage] != Some(reduction) {
+                    continue;
+                }
+                if !matches!(accumulator[stage], Format::F16 | Format::F32 | Format::F64) {
+                    return Err(refused("its accumulator is neither f32 nor f16"));
+                }
+                let found = TensorRule::of(declared, &self.stages[stage], chain.map(|c| c as f64));
+                *rule = Some(found.map_err(|why| refused(&why))?);
+            }
+        }
+        Ok(rules)
+    }
+
+    /// Whether tensor cores can make the sums that `arithmetic` says they make, at these dims.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Request`] says of which sum they cannot, and why.
+    pub fn check_tensor_cores(
+        &self,
+        dims: &Dims,
+        arithmetic: &Arithmetic,
+    ) -> Result<(), EvaluationError> {
+        self.tensor_rules(dims, arithmetic).map(|_| ())
     }
 
     /// The declared depth of each stage's reduction.

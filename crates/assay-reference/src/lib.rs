@@ -63,11 +63,12 @@ mod run;
 mod scan;
 mod schedule;
 mod signature;
+mod tensor_core;
 mod tile;
 mod token;
 mod variance;
 
-pub use arithmetic::{Arithmetic, Division, Exponential, HyperbolicTangent, Root};
+pub use arithmetic::{Arithmetic, Division, Exponential, HyperbolicTangent, Root, TensorCores};
 pub use ast::ReduceOperation;
 pub use error::{EvaluationError, FormulaError};
 pub use evaluate::{Bounded, Drop, Evaluation, FixtureProblem, Order, ProblemKind, Replay};

@@ -220,7 +220,8 @@ impl Domain for Real<'_> {
         }
     }
 
-    fn add_products(&self, sum: &mut RealSum, a: Plane<'_>, b: Plane<'_>) -> bool {
+    fn add_products(&self, sum: &mut RealSum, _position: usize, ab: [Plane<'_>; 2]) -> bool {
+        let [a, b] = ab;
         let RealSum::Sum(lanes) = sum else { return false };
         match self.carry {
             Carry::Exact => add_product_lanes(lanes, a.value, b.value, |p| p),

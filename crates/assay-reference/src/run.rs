@@ -336,7 +336,7 @@ fn reduce_piece<D: Domain>(
     if let Some((a, b)) = factors
         && let Some(a) = machine.neighbours(a, terms)
         && let Some(b) = machine.neighbours(b, terms)
-        && machine.domain.add_products(sum, a, b)
+        && machine.domain.add_products(sum, machine.position, [a, b])
     {
         return Ok(());
     }

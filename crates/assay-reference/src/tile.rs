@@ -147,7 +147,7 @@ pub(crate) trait Domain: Sync {
     /// Takes the first `count` lanes of the stage's root as terms.
     fn add(&self, sum: &mut Self::Sum, position: usize, tiles: &[Self::Tile], count: usize);
     /// Takes products of neighbouring inputs as terms; false where the domain has no such way.
-    fn add_products(&self, _sum: &mut Self::Sum, _a: Plane<'_>, _b: Plane<'_>) -> bool {
+    fn add_products(&self, _sum: &mut Self::Sum, _position: usize, _ab: [Plane<'_>; 2]) -> bool {
         false
     }
     /// The reduction's result, in lane 0 of `out`.

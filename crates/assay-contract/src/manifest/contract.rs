@@ -7,7 +7,7 @@ use assay_num::Format;
 use assay_record::Gate;
 use assay_reference::{
     Division, Exponential, Extent, HyperbolicTangent, Order, Program, ReduceOperation, Reduction,
-    Root,
+    Root, TensorCores,
 };
 
 use super::error::{ManifestError, nearest_hint, quoted};
@@ -16,8 +16,9 @@ use super::reader::{Entry, Table};
 use crate::spec::{KnownFinding, NanRule, Role, Spec};
 use crate::twins::{self, Twin};
 
-const ARITHMETIC_KEYS: [&str; 7] =
-    ["division", "sqrt", "rsqrt", "exp", "tanh", "flush", "accumulators"];
+const ARITHMETIC_KEYS: [&str; 8] =
+    ["division", "sqrt", "rsqrt", "exp", "tanh", "flush", "accumulators", "tensor_cores"];
+const TENSOR_CORE_KEYS: [&str; 3] = ["elements", "depth", "chain"];
 const KNOWN_KEYS: [&str; 4] = ["gate", "what", "since", "link"];
 const CONTROL_KEYS: [&str; 3] = ["gate", "of", "chips"];
 
@@ -162,7 +163,38 @@ pub(super) fn read_arithmetic(table: &Table<'_>, spec: &mut Spec) -> Result<(), 
         let stated = std::mem::take(&mut spec.arithmetic.accumulators);
         spec.arithmetic.accumulators = carried.into_iter().chain(stated).collect();
     }
+    if let Some(entry) = table.get("arithmetic") {
+        check_tensor_cores(&entry, spec)?;
+    }
     Ok(())
+}
+
+/// Tensor cores have to be able to make the sums that they are said to make.
+fn check_tensor_cores(entry: &Entry<'_>, spec: &Spec) -> Result<(), ManifestError> {
+    let Some(program) = &spec.program else { return Ok(()) };
+    for dims in spec.served() {
+        program
+            .check_tensor_cores(&dims, &spec.arithmetic)
+            .map_err(|error| entry.error(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// `{ elements = "bf16", depth = 16, chain = "(k + 15)/16" }`
+fn tensor_cores(entry: &Entry<'_>, spec: &Spec) -> Result<TensorCores, ManifestError> {
+    let table = entry.table(&TENSOR_CORE_KEYS)?;
+    let elements = table.need("elements")?.format()?;
+    let depth = table.need("depth")?;
+    let whole = u32::try_from(depth.integer()?);
+    let chain = table.get("chain").map(|chain| {
+        let extent = chain.extent()?;
+        positive_depth(&chain, &extent, spec).map(|()| extent)
+    });
+    Ok(TensorCores {
+        elements,
+        depth: whole.map_err(|_| depth.error("an instruction has a few products"))?,
+        chain: chain.transpose()?,
+    })
 }
 
 fn read_operations(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestError> {
@@ -192,6 +224,12 @@ fn read_operations(table: &Table<'_>, spec: &mut Spec) -> Result<(), ManifestErr
             spec.arithmetic.accumulators.insert(name, value.format()?);
         }
     }
+    if let Some(entry) = table.get("tensor_cores") {
+        for (name, value) in each_reduction(&entry, spec, &TENSOR_CORE_KEYS)? {
+            let cores = tensor_cores(&value, spec)?;
+            spec.arithmetic.tensor_cores.insert(name, cores);
+        }
+    }
     Ok(())
 }
 
@@ -201,11 +239,22 @@ fn per_reduction<'t>(
     entry: &Entry<'t>,
     spec: &Spec,
 ) -> Result<BTreeMap<String, Entry<'t>>, ManifestError> {
+    each_reduction(entry, spec, &[])
+}
+
+/// As [`per_reduction`], where what belongs to a reduction may be a table with one of `keys`.
+fn each_reduction<'t>(
+    entry: &Entry<'t>,
+    spec: &Spec,
+    keys: &[&str],
+) -> Result<BTreeMap<String, Entry<'t>>, ManifestError> {
     let mut found = BTreeMap::new();
     for (name, span, value) in entry.any_table()?.named() {
-        let nested = if value.is_table() { value.any_table()?.named() } else { Vec::new() };
+        let inner = if value.is_table() { value.any_table()?.named() } else { Vec::new() };
+        let own = !value.is_table() || inner.iter().any(|(key, ..)| keys.contains(key));
+        let nested = if own { Vec::new() } else { inner };
         let nested = nested.into_iter().map(|(n, s, v)| (format!("{name}.{n}"), s, v));
-        let flat = (!value.is_table()).then(|| (name.to_owned(), span, value));
+        let flat = own.then(|| (name.to_owned(), span, value));
         for (name, span, value) in flat.into_iter().chain(nested) {
             let named = reductions(spec).iter().find(|reduction| reduction.is_named(&name));
             let Some(reduction) = named else {
