@@ -5,16 +5,20 @@
 // pairs of neighbours and so on. No product is fused with a sum: every operation rounds as on the
 // CPU, so that the sums have the same bits too.
 //
+// Errors of formats of up to 32 bits are differences rounded once to fp32, whose squares fp64 holds
+// exactly. What cannot be decided by one comparison in fp32 is decided again, exactly, by `doubt`:
+// few elements come there unless the tensors differ in earnest.
+//
 // Each thread has a histogram of distances of its own in shared memory, two counters of 16 bits to
-// a word, in a column that no other thread touches. Octaves of squared errors are counted by
-// atomic additions to a few copies of one table.
+// a word, in a column that no other thread touches. Half octaves of errors are counted by atomic
+// additions to a few copies of one table.
 
 #include <cstdint>
 #include <cuda_fp16.h>
 
 constexpr int LANES = 512, ROWS = 32, GROUP = 128, PER_THREAD = 4;
 constexpr uint64_t BLOCK = uint64_t(LANES) * ROWS;
-constexpr int OCTAVES = 256, FIRST_OCTAVE = -200, COPIES = 4;
+constexpr int HALVES = 256, FIRST_HALF = 2 * (1023 - 100), COPIES = 4;
 // A thread counts 128 elements of a block: after so many blocks 16 bits may be full.
 constexpr int BLOCKS_BEFORE_FLUSH = 65535 / (ROWS * PER_THREAD);
 constexpr uint64_t NONE = ~uint64_t(0);
@@ -23,8 +27,8 @@ constexpr uint64_t NONE = ~uint64_t(0);
 enum Place {
     CLASSES = 0,
     HISTOGRAM = 16,
-    OCTAVE = HISTOGRAM + 65,
-    ABOVE = OCTAVE + OCTAVES,
+    HALF = HISTOGRAM + 65,
+    ABOVE = HALF + HALVES,
     ZERO_SIGNS,
     ZEROED,
     OUTSIDE,
@@ -49,59 +53,82 @@ struct Rules {
     double atol, rtol, zero_atol;
     uint64_t max_steps;
     uint32_t equal_nan;
+    // Just below the tolerance, for a first look; and the least magnitude that a zero cannot
+    // stand for.
+    float low_atol, low_rtol, no_zero;
 };
 
 struct F32 {
     using Word = uint32_t;
     using Steps = uint32_t;
+    using Float = float;
     static constexpr int BINS = 33;
-    static __device__ __forceinline__ double value(Word word) { return double(__uint_as_float(word)); }
-    static __device__ __forceinline__ int32_t code(Word word) {
-        int32_t sign = int32_t(word) >> 31;
-        return (int32_t(word & 0x7fffffff) ^ sign) - sign;
+    static __device__ __forceinline__ float value(Word word) { return __uint_as_float(word); }
+    static __device__ __forceinline__ uint32_t steps(Word one, Word other) {
+        int32_t difference = int32_t(other - one);
+        uint32_t same = difference < 0 ? -uint32_t(difference) : difference;
+        return int32_t(one ^ other) < 0 ? one + other + 0x80000000u : same;
     }
-    static __device__ __forceinline__ bool finite(Word word) { return (word & 0x7fffffff) < 0x7f800000; }
-    static __device__ __forceinline__ bool zero(Word word) { return (word << 1) == 0; }
 };
 
-template <uint32_t INFINITY_BITS> struct Short {
+struct Short {
     using Word = uint16_t;
     using Steps = uint32_t;
+    using Float = float;
     static constexpr int BINS = 17;
-    static __device__ __forceinline__ int32_t code(Word word) {
-        int32_t sign = int32_t(int16_t(word)) >> 31;
-        return (int32_t(word & 0x7fff) ^ sign) - sign;
-    }
-    static __device__ __forceinline__ bool finite(Word word) { return (word & 0x7fffu) < INFINITY_BITS; }
-    static __device__ __forceinline__ bool zero(Word word) { return (word & 0x7fff) == 0; }
-};
-
-struct F16 : Short<0x7c00> {
-    static __device__ __forceinline__ double value(Word word) {
-        return double(__half2float(__ushort_as_half(word)));
+    static __device__ __forceinline__ uint32_t steps(Word one, Word other) {
+        int32_t difference = int32_t(other) - int32_t(one);
+        uint32_t same = difference < 0 ? -difference : difference;
+        bool opposite = (one ^ other) & 0x8000;
+        return opposite ? (one & 0x7fffu) + (other & 0x7fffu) : same;
     }
 };
 
-struct Bf16 : Short<0x7f80> {
-    static __device__ __forceinline__ double value(Word word) {
-        return double(__uint_as_float(uint32_t(word) << 16));
+struct F16 : Short {
+    static __device__ __forceinline__ float value(Word word) {
+        return __half2float(__ushort_as_half(word));
+    }
+};
+
+struct Bf16 : Short {
+    static __device__ __forceinline__ float value(Word word) {
+        return __uint_as_float(uint32_t(word) << 16);
     }
 };
 
 struct F64 {
     using Word = uint64_t;
     using Steps = uint64_t;
+    using Float = double;
     static constexpr int BINS = 65;
-    static __device__ __forceinline__ double value(Word word) { return __longlong_as_double(int64_t(word)); }
-    static __device__ __forceinline__ int64_t code(Word word) {
-        int64_t magnitude = int64_t(word & 0x7fffffffffffffff);
-        return int64_t(word) < 0 ? -magnitude : magnitude;
+    static __device__ __forceinline__ double value(Word word) {
+        return __longlong_as_double(int64_t(word));
     }
-    static __device__ __forceinline__ bool finite(Word word) {
-        return (word & 0x7fffffffffffffff) < 0x7ff0000000000000;
+    static __device__ __forceinline__ uint64_t steps(Word one, Word other) {
+        int64_t difference = int64_t(other - one);
+        uint64_t same = difference < 0 ? -uint64_t(difference) : difference;
+        return int64_t(one ^ other) < 0 ? one + other + (uint64_t(1) << 63) : same;
     }
-    static __device__ __forceinline__ bool zero(Word word) { return (word << 1) == 0; }
 };
+
+static __device__ __forceinline__ float minus(float one, float other) {
+    return __fsub_rn(one, other);
+}
+static __device__ __forceinline__ double minus(double one, double other) {
+    return __dsub_rn(one, other);
+}
+static __device__ __forceinline__ bool is_finite(float value) { return fabsf(value) <= 0x1.fffffep127f; }
+static __device__ __forceinline__ bool is_finite(double value) {
+    return fabs(value) <= 0x1.fffffffffffffp1023;
+}
+
+// The half octave of an error, counted as in fp64.
+static __device__ __forceinline__ int half_octave(float error) {
+    return int((__float_as_uint(error) & 0x7fffffff) >> 22) + 2 * (1023 - 127) - FIRST_HALF;
+}
+static __device__ __forceinline__ int half_octave(double error) {
+    return int((uint32_t(__double2hiint(error)) & 0x7fffffff) >> 19) - FIRST_HALF;
+}
 
 static __device__ __forceinline__ int bits_of(uint32_t steps) { return 32 - __clz(steps); }
 static __device__ __forceinline__ int bits_of(uint64_t steps) { return 64 - __clzll(steps); }
@@ -124,7 +151,7 @@ template <> struct alignas(16) Four<uint64_t> {
 template <typename Format> struct Shared {
     static constexpr int PAIRS = (Format::BINS + 1) / 2;
     uint32_t histogram[PAIRS][GROUP];
-    uint32_t octaves[OCTAVES][COPIES];
+    uint32_t halves[HALVES][COPIES];
     uint32_t classes[16];
     double sums[3][4];
     uint64_t max_key[4];
@@ -144,96 +171,155 @@ static __device__ __forceinline__ void first(uint64_t& mine, uint64_t index) { m
 template <typename Format> struct Scan {
     using Word = typename Format::Word;
     using Steps = typename Format::Steps;
+    using Float = typename Format::Float;
     const Rules& rules;
     Shared<Format>& shared;
     Counters<Steps> counters;
     // Of the block at hand.
     double errors[PER_THREAD], references[PER_THREAD], zeroed[PER_THREAD];
-    double max_error;
+    Float max_error;
     Steps max_steps;
     bool other_class;
 
-    __device__ __forceinline__ Scan(const Rules& rules, Shared<Format>& shared) : rules(rules), shared(shared) {}
+    __device__ __forceinline__ Scan(const Rules& rules, Shared<Format>& shared)
+        : rules(rules), shared(shared) {}
 
     __device__ __forceinline__ void begin_block() {
 #pragma unroll
-        for (int lane = 0; lane < PER_THREAD; lane++) errors[lane] = references[lane] = zeroed[lane] = 0;
+        for (int lane = 0; lane < PER_THREAD; lane++)
+            errors[lane] = references[lane] = zeroed[lane] = 0;
         max_error = 0;
         max_steps = 0;
         other_class = false;
     }
 
-    __device__ __forceinline__ void set_apart(Word one, Word other, uint64_t index) {
-        int r = class_of(Format::value(one)), c = class_of(Format::value(other));
-        atomicAdd(&shared.classes[4 * r + c], 1u);
-        bool nan = r == 1 && c == 1;
-        if (r != c || (nan && !rules.equal_nan)) {
-            first(counters.first_outside, index);
-            other_class = true;
-        }
-        if (r != c || nan) first(counters.first_different, index);
-    }
-
-    __device__ __forceinline__ void octave(double square) {
-        int32_t high = __double2hiint(square);
-        int bin = (high >> 20) - 1023 - FIRST_OCTAVE;
-        bin = min(max(bin, 0), OCTAVES - 1);
-        atomicAdd(&shared.octaves[bin][threadIdx.x % COPIES], 1u);
-    }
-
     __device__ __forceinline__ void distance(Steps steps, bool above) {
         int bin = bits_of(steps);
-        shared.histogram[bin >> 1][threadIdx.x % GROUP] += 1u << ((bin & 1) * 16);
-        uint64_t low = uint32_t(steps), high = uint64_t(steps) >> 32;
-        counters.steps_low += low;
-        if (above) counters.above_low += low;
+        atomicAdd(&shared.histogram[bin >> 1][threadIdx.x], (bin & 1) ? 0x10000u : 1u);
+        counters.steps_low += uint32_t(steps);
+        if (above) counters.above_low += uint32_t(steps);
         if (sizeof(Steps) == 8) {
-            counters.steps_high += high;
-            if (above) counters.above_high += high;
+            counters.steps_high += uint64_t(steps) >> 32;
+            if (above) counters.above_high += uint64_t(steps) >> 32;
         }
         counters.above += above;
         max_steps = steps > max_steps ? steps : max_steps;
     }
 
-    // Whether both are finite; what is not counts for nothing here.
-    __device__ __forceinline__ bool element(Word one, Word other, int lane, uint64_t index) {
-        if (!(Format::finite(one) && Format::finite(other))) return false;
-        double r = Format::value(one), c = Format::value(other);
-        double error = __dsub_rn(c, r);
-        double square = __dmul_rn(error, error), energy = __dmul_rn(r, r);
-        errors[lane] = __dadd_rn(errors[lane], square);
-        references[lane] = __dadd_rn(references[lane], energy);
-        auto from = Format::code(one), to = Format::code(other);
-        Steps steps = to > from ? Steps(to) - Steps(from) : Steps(from) - Steps(to);
-        distance(steps, to > from);
-        double allowed = __dadd_rn(rules.atol, __dmul_rn(rules.rtol, fabs(r)));
-        if (Format::zero(one)) allowed = rules.zero_atol;
-        if (fabs(r) > allowed) counters.would_fail++;
-        if (fabs(error) > allowed && steps > rules.max_steps) {
+    __device__ __forceinline__ void half(Float error) {
+        int bin = min(max(half_octave(error), 0), HALVES - 1);
+        atomicAdd(&shared.halves[bin][threadIdx.x % COPIES], 1u);
+    }
+
+    // Counts an element as far as one look suffices; whether `doubt` must look again. Where the
+    // error is not finite, it counts as two equal zeros here.
+    __device__ __forceinline__ bool element(Word one, Word other, int lane) {
+        Float r = Format::value(one), c = Format::value(other), error = minus(c, r);
+        bool finite = is_finite(error);
+        if (!finite) error = r = 0;
+        double wide = error, reference = r;
+        if (sizeof(Float) == 4) {
+            // Exact products: fused or not, the sum is rounded once.
+            errors[lane] = __fma_rn(wide, wide, errors[lane]);
+            references[lane] = __fma_rn(reference, reference, references[lane]);
+        } else {
+            errors[lane] = __dadd_rn(errors[lane], __dmul_rn(wide, wide));
+            references[lane] = __dadd_rn(references[lane], __dmul_rn(reference, reference));
+        }
+        Steps steps = finite ? Format::steps(one, other) : 0;
+        distance(steps, error > 0);
+        if (error != 0) half(error);
+        Float magnitude = error < 0 ? -error : error;
+        max_error = magnitude > max_error ? magnitude : max_error;
+        return !finite || is_doubtful(r, magnitude, steps) || (c == 0 && one != other);
+    }
+
+    __device__ __forceinline__ bool is_doubtful(float r, float magnitude, Steps steps) {
+        counters.would_fail += fabsf(r) >= rules.no_zero;
+        // The least subnormal lets equal elements pass where nothing is allowed.
+        float low = fmaxf(__fmaf_rn(rules.low_rtol, fabsf(r), rules.low_atol), 1e-45f);
+        return !(magnitude < low);
+    }
+
+    __device__ __forceinline__ bool is_doubtful(double r, double magnitude, Steps steps) {
+        double allowed = this->allowed(r);
+        counters.would_fail += fabs(r) > allowed;
+        return magnitude > allowed && steps > rules.max_steps;
+    }
+
+    __device__ __forceinline__ double allowed(double r) {
+        return r == 0 ? rules.zero_atol : __dadd_rn(rules.atol, __dmul_rn(rules.rtol, fabs(r)));
+    }
+
+    // What `element` left open of a row's four elements.
+    __device__ __forceinline__ void doubt(const Word* ones, const Word* others, uint64_t index,
+                                          uint64_t elements) {
+#pragma unroll 1
+        for (int lane = 0; lane < PER_THREAD && index + lane < elements; lane++) {
+            Word one = ones[index + lane], other = others[index + lane];
+            Float r = Format::value(one), c = Format::value(other), error = minus(c, r);
+            if (is_finite(r) && is_finite(c)) {
+                if (!is_finite(error)) overflow(one, other, error, lane);
+                judge(r, c, error, Format::steps(one, other), index + lane);
+                if (c == 0 && one != other) zero(r, lane, index + lane);
+            } else {
+                set_apart(r, c, index + lane);
+            }
+        }
+    }
+
+    __device__ __forceinline__ void judge(Float r, Float c, Float error, Steps steps,
+                                          uint64_t index) {
+        if (fabs(double(error)) > allowed(r) && steps > rules.max_steps) {
             counters.outside++;
             first(counters.first_outside, index);
         }
-        max_error = fabs(error) > max_error ? fabs(error) : max_error;
-        if (steps != 0) {
-            if (counters.first_different > index) counters.first_different = index;
-            if (square != 0) octave(square);
-        }
-        if (Format::zero(other)) zero(one, other, energy, lane, index);
-        return true;
+        if (steps != 0) first(counters.first_different, index);
     }
 
-    __device__ __forceinline__ void zero(Word one, Word other, double energy, int lane, uint64_t index) {
-        zeroed[lane] = __dadd_rn(zeroed[lane], energy);
-        if (!Format::zero(one)) {
+    // Two finite values whose difference is not: `element` took them for zeros.
+    __device__ __forceinline__ void overflow(Word one, Word other, Float error, int lane) {
+        atomicSub(&shared.histogram[0][threadIdx.x], 1u);
+        double r = Format::value(one);
+        distance(Format::steps(one, other), error > 0);
+        half(error);
+        counters.would_fail += fabs(r) > allowed(r);
+        max_error = fabs(double(error)) > max_error ? fabs(error) : max_error;
+        add_at(errors, lane, double(error));
+        add_at(references, lane, __dmul_rn(r, r));
+    }
+
+    __device__ __forceinline__ void zero(double r, int lane, uint64_t index) {
+        if (r != 0) {
             counters.zeroed++;
-        } else if (one != other) {
+            add_at(zeroed, lane, __dmul_rn(r, r));
+        } else {
             counters.zero_signs++;
             first(counters.first_different, index);
         }
     }
 
+    __device__ __forceinline__ void set_apart(Float r, Float c, uint64_t index) {
+        atomicSub(&shared.histogram[0][threadIdx.x], 1u);
+        int of_r = class_of(r), of_c = class_of(c);
+        atomicAdd(&shared.classes[4 * of_r + of_c], 1u);
+        bool nan = of_r == 1 && of_c == 1;
+        if (of_r != of_c || (nan && !rules.equal_nan)) {
+            first(counters.first_outside, index);
+            other_class = true;
+        }
+        if (of_r != of_c || nan) first(counters.first_different, index);
+    }
+
+    // Adds to a lane that is known only now, without an array in memory.
+    static __device__ __forceinline__ void add_at(double* lanes, int at, double value) {
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++)
+            if (lane == at) lanes[lane] = __dadd_rn(lanes[lane], value);
+    }
+
     __device__ __forceinline__ void end_block(BlockResult* result) {
-        int thread = threadIdx.x % GROUP, warp = thread / 32;
+        int thread = threadIdx.x, warp = thread / 32;
         double sums[3] = {tree(errors), tree(references), tree(zeroed)};
         uint64_t key = other_class ? NONE : uint64_t(max_steps);
         if (max_steps > counters.max_steps) counters.max_steps = max_steps;
@@ -277,7 +363,7 @@ static __device__ __forceinline__ void add(uint64_t* totals, int place, uint64_t
 
 // Adds a group's histograms to the totals and clears them.
 template <typename Format> __device__ __forceinline__ void flush(Shared<Format>& shared, uint64_t* totals) {
-    int thread = threadIdx.x % GROUP, warp = thread / 32, lane = thread % 32;
+    int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
     __syncthreads();
     for (int pair = warp; pair < Shared<Format>::PAIRS; pair += GROUP / 32) {
         uint32_t low = 0, high = 0;
@@ -296,13 +382,13 @@ template <typename Format> __device__ __forceinline__ void flush(Shared<Format>&
             if (2 * pair + 1 < 65) add(totals, HISTOGRAM + 2 * pair + 1, high);
         }
     }
-    for (int bin = thread; bin < OCTAVES; bin += GROUP) {
+    for (int bin = thread; bin < HALVES; bin += GROUP) {
         uint64_t sum = 0;
         for (int copy = 0; copy < COPIES; copy++) {
-            sum += shared.octaves[bin][copy];
-            shared.octaves[bin][copy] = 0;
+            sum += shared.halves[bin][copy];
+            shared.halves[bin][copy] = 0;
         }
-        add(totals, OCTAVE + bin, sum);
+        add(totals, HALF + bin, sum);
     }
     if (thread < 16) {
         add(totals, CLASSES + thread, shared.classes[thread]);
@@ -355,15 +441,15 @@ __device__ __forceinline__ Four<Word> load(const Word* array, uint64_t index, ui
     return four;
 }
 
-template <typename Format, int UNROLL>
+template <typename Format>
 __device__ __forceinline__ void compare(const typename Format::Word* reference,
                         const typename Format::Word* candidate, uint64_t elements,
                         const Rules& rules, uint64_t* totals, BlockResult* results) {
     __shared__ Shared<Format> shared;
     for (int pair = 0; pair < Shared<Format>::PAIRS; pair++)
         shared.histogram[pair][threadIdx.x] = 0;
-    for (int at = threadIdx.x; at < OCTAVES * COPIES; at += GROUP)
-        shared.octaves[at / COPIES][at % COPIES] = 0;
+    for (int at = threadIdx.x; at < HALVES * COPIES; at += GROUP)
+        shared.halves[at / COPIES][at % COPIES] = 0;
     if (threadIdx.x < 16) shared.classes[threadIdx.x] = 0;
     __syncthreads();
     Scan<Format> scan(rules, shared);
@@ -371,29 +457,27 @@ __device__ __forceinline__ void compare(const typename Format::Word* reference,
     int since_flush = 0;
     for (uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
         scan.begin_block();
-        uint64_t start = block * BLOCK + PER_THREAD * threadIdx.x;
+        uint64_t index = block * BLOCK + PER_THREAD * threadIdx.x, end = (block + 1) * BLOCK;
+        auto one = load(reference, index, elements), other = load(candidate, index, elements);
 #pragma unroll 1
-        for (int row = 0; row < ROWS; row += UNROLL) {
-            Four<typename Format::Word> one[UNROLL], other[UNROLL];
+        for (; index < end; index += LANES) {
+            // The next row is on its way while this one is counted.
+            auto next_one = one, next_other = other;
+            if (index + LANES < end) {
+                next_one = load(reference, index + LANES, elements);
+                next_other = load(candidate, index + LANES, elements);
+            }
+            bool again = false;
+            typename Format::Word changes = 0;
 #pragma unroll
-            for (int ahead = 0; ahead < UNROLL; ahead++) {
-                uint64_t index = start + (row + ahead) * LANES;
-                one[ahead] = load(reference, index, elements);
-                other[ahead] = load(candidate, index, elements);
+            for (int lane = 0; lane < PER_THREAD; lane++) {
+                again |= scan.element(one.words[lane], other.words[lane], lane);
+                changes |= one.words[lane] ^ other.words[lane];
             }
-            uint32_t apart = 0;
-#pragma unroll
-            for (int at = 0; at < UNROLL * PER_THREAD; at++) {
-                int ahead = at / PER_THREAD, lane = at % PER_THREAD;
-                uint64_t index = start + (row + ahead) * LANES + lane;
-                if (!scan.element(one[ahead].words[lane], other[ahead].words[lane], lane, index))
-                    apart |= 1u << at;
-            }
-            for (; apart != 0; apart &= apart - 1) {
-                int at = __ffs(apart) - 1;
-                uint64_t index = start + (row + at / PER_THREAD) * LANES + at % PER_THREAD;
-                scan.set_apart(reference[index], candidate[index], index);
-            }
+            again |= changes != 0 && scan.counters.first_different == NONE;
+            if (again) scan.doubt(reference, candidate, index, elements);
+            one = next_one;
+            other = next_other;
         }
         scan.end_block(&results[block]);
         if (++since_flush == BLOCKS_BEFORE_FLUSH) {
@@ -405,16 +489,18 @@ __device__ __forceinline__ void compare(const typename Format::Word* reference,
     give(scan.counters, totals);
 }
 
-#define COMPARE(NAME, FORMAT, UNROLL)                                                              \
+#define COMPARE(NAME, FORMAT)                                                                      \
     extern "C" __global__ void __launch_bounds__(GROUP)                                            \
         NAME(const FORMAT::Word* reference, const FORMAT::Word* candidate, uint64_t elements,      \
              double atol, double rtol, double zero_atol, uint64_t max_steps, uint32_t equal_nan,   \
-             uint64_t* totals, BlockResult* results) {                                             \
-        Rules rules = {atol, rtol, zero_atol, max_steps, equal_nan};                               \
-        compare<FORMAT, UNROLL>(reference, candidate, elements, rules, totals, results);           \
+             float low_atol, float low_rtol, float no_zero, uint64_t* totals,                      \
+             BlockResult* results) {                                                               \
+        Rules rules = {atol,      rtol,     zero_atol, max_steps,                                  \
+                       equal_nan, low_atol, low_rtol,  no_zero};                                   \
+        compare<FORMAT>(reference, candidate, elements, rules, totals, results);                   \
     }
 
-COMPARE(compare_f32, F32, 2)
-COMPARE(compare_f16, F16, 4)
-COMPARE(compare_bf16, Bf16, 4)
-COMPARE(compare_f64, F64, 1)
+COMPARE(compare_f32, F32)
+COMPARE(compare_f16, F16)
+COMPARE(compare_bf16, Bf16)
+COMPARE(compare_f64, F64)

@@ -8,12 +8,13 @@ pub const LANES: usize = 512;
 /// Elements whose sums are one term of the tree over the whole tensor.
 pub const BLOCK: usize = 32 * LANES;
 
-/// Octaves of squared errors that are told apart.
-pub(crate) const OCTAVES: usize = 256;
+/// Half octaves of errors that are told apart.
+pub(crate) const HALVES: usize = 256;
 
-/// The exponent of the first octave: bin `k` holds squares from `2^(k + FIRST_OCTAVE)` up to the
-/// next power of two, the first and last bin also what lies beyond.
-pub(crate) const FIRST_OCTAVE: i32 = -200;
+/// The half octave that bin 0 stands for: errors from `2^-100`, whose exponent is biased by 1023.
+/// A bin holds errors from `2^e` or `1.5 * 2^e` up to the next of these; the first and the last bin
+/// hold also what lies beyond.
+const FIRST_HALF: i32 = 2 * (1023 - 100);
 
 /// Everything that is counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,8 +40,8 @@ pub struct Counts {
     pub outside: u64,
     /// References in whose place a zero would lie outside the tolerance.
     pub zero_would_fail: u64,
-    /// Errors that are not zero, by the octave of their square.
-    pub octaves: [u64; OCTAVES],
+    /// Errors that are not zero, by half octaves from `2^-100` on.
+    pub halves: [u64; HALVES],
     /// The largest distance of a finite pair.
     pub max_ulp: u64,
     /// The index of the first element that is not identical.
@@ -62,7 +63,7 @@ impl Default for Counts {
             zeroed: 0,
             outside: 0,
             zero_would_fail: 0,
-            octaves: [0; OCTAVES],
+            halves: [0; HALVES],
             max_ulp: 0,
             first_different: None,
             first_outside: None,
@@ -79,7 +80,7 @@ impl Counts {
             *mine += theirs;
         }
         add(&mut self.histogram, &other.histogram);
-        add(&mut self.octaves, &other.octaves);
+        add(&mut self.halves, &other.halves);
         self.ulp_sum += other.ulp_sum;
         self.ulp_sum_above += other.ulp_sum_above;
         self.above += other.above;
@@ -143,10 +144,16 @@ pub(crate) fn class_index(value: f64) -> usize {
 /// The words for the places of [`Counts::classes`].
 pub(crate) const CLASS_NAMES: [&str; 4] = ["finite", "NaN", "+Inf", "-Inf"];
 
-/// The octave of a square.
-pub(crate) fn octave(square: f64) -> usize {
-    let exponent = (square.to_bits() >> 52) as i32 - 1023;
-    (exponent - FIRST_OCTAVE).clamp(0, OCTAVES as i32 - 1) as usize
+/// The bin of an error.
+pub(crate) fn half_octave(error: f64) -> usize {
+    let half = (error.abs().to_bits() >> 51) as i32;
+    (half - FIRST_HALF).clamp(0, HALVES as i32 - 1) as usize
+}
+
+/// The least error of a bin but the first.
+pub(crate) fn half_octave_start(bin: usize) -> f64 {
+    let half = (bin as i32 + FIRST_HALF) as u64;
+    f64::from_bits(half << 51)
 }
 
 /// The smaller of two indices, where there are any.

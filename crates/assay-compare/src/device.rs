@@ -10,10 +10,10 @@ use assay_record::Comparison;
 
 use crate::array::{element_count, storage};
 use crate::compare::{Options, Plan, compare_sources};
-use crate::counts::{BLOCK, Counts, OCTAVES};
+use crate::counts::{BLOCK, Counts, HALVES};
 use crate::error::CompareError;
 use crate::judge::{Seen, judge};
-use crate::scan::BlockResult;
+use crate::scan::{BlockResult, Rules};
 use crate::source::{Source, SourceError};
 
 const PTX: &str = include_str!("../../../kernels/compare/compare.ptx");
@@ -26,12 +26,12 @@ const RESULT_BYTES: usize = 40;
 
 /// Where the counts lie; the kernel has the same list.
 mod place {
-    use crate::counts::OCTAVES;
+    use crate::counts::HALVES;
 
     pub(super) const CLASSES: usize = 0;
     pub(super) const HISTOGRAM: usize = 16;
-    pub(super) const OCTAVE: usize = HISTOGRAM + 65;
-    pub(super) const ABOVE: usize = OCTAVE + OCTAVES;
+    pub(super) const HALF: usize = HISTOGRAM + 65;
+    pub(super) const ABOVE: usize = HALF + HALVES;
     pub(super) const MAX_STEPS: usize = ABOVE + 9;
     pub(super) const FIRST_DIFFERENT: usize = MAX_STEPS + 1;
     pub(super) const FIRST_OUTSIDE: usize = MAX_STEPS + 2;
@@ -89,7 +89,10 @@ impl DeviceComparer {
             let address = device.address(array.buffer)? + array.offset;
             Ok::<bool, CompareError>(all && address.is_multiple_of(16))
         })?;
-        let symbol = symbol(plan.rules.format).filter(|_| aligned && plan.rounded_from.is_none());
+        // So near to 1 the kernel's one comparison with `no_zero` may be wrong.
+        let plain = !(0.999..1.0).contains(&options.tolerance.rtol);
+        let symbol =
+            symbol(plan.rules.format).filter(|_| aligned && plain && plan.rounded_from.is_none());
         let Some(symbol) = symbol.filter(|_| plan.elements > 0) else {
             let bytes = read_all(device, candidate)?;
             one.device = Some(device);
@@ -128,6 +131,9 @@ impl DeviceComparer {
             float(tolerance.zero_atol),
             Argument::u64(tolerance.max_ulp),
             Argument::u32(u32::from(plan.rules.equal_nan)),
+            Argument::f32(below(tolerance.atol.min(tolerance.zero_atol))),
+            Argument::f32(below(tolerance.rtol)),
+            Argument::f32(no_zero(&plan.rules)),
             Argument::Buffer(self.totals),
             Argument::Buffer(results),
         ];
@@ -211,6 +217,33 @@ fn symbol(format: Format) -> Option<&'static str> {
     }
 }
 
+/// An `f32` that lies so far below a part of a tolerance that one rounded comparison with it is
+/// never wrong.
+fn below(value: f64) -> f32 {
+    let lower = value * (1.0 - assay_num::power_of_two(-20));
+    let rounded = lower as f32;
+    if f64::from(rounded) > lower { rounded.next_down().min(f32::MAX) } else { rounded }
+}
+
+/// The least positive `f32` in whose place a zero is outside the tolerance; infinity if none is.
+///
+/// With an `rtol` well below 1, what is left of a magnitude grows with it, so there is one border.
+fn no_zero(rules: &Rules) -> f32 {
+    let fails = |bits: u32| {
+        let reference = f64::from(f32::from_bits(bits));
+        reference > rules.allowed(reference)
+    };
+    let (mut low, mut high) = (0, f32::MAX.to_bits());
+    if !fails(high) {
+        return f32::INFINITY;
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fails(middle) { high = middle } else { low = middle }
+    }
+    f32::from_bits(high)
+}
+
 fn empty_totals() -> Vec<u8> {
     let mut words = vec![0u64; place::ALL];
     words[place::FIRST_DIFFERENT] = u64::MAX;
@@ -239,8 +272,8 @@ fn counts_of(bytes: &[u8], elements: u64) -> Counts {
     for (at, class) in counts.classes.iter_mut().flatten().enumerate() {
         *class = words[place::CLASSES + at];
     }
-    counts.histogram.copy_from_slice(&words[place::HISTOGRAM..place::OCTAVE]);
-    counts.octaves.copy_from_slice(&words[place::OCTAVE..place::OCTAVE + OCTAVES]);
+    counts.histogram.copy_from_slice(&words[place::HISTOGRAM..place::HALF]);
+    counts.halves.copy_from_slice(&words[place::HALF..place::HALF + HALVES]);
     // The kernel takes what is missing from the last block for equal zeros.
     let missing = elements.next_multiple_of(BLOCK as u64) - elements;
     counts.histogram[0] = counts.histogram[0].saturating_sub(missing);

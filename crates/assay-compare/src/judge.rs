@@ -8,7 +8,7 @@ use assay_record::{
 
 use crate::array::coordinates;
 use crate::compare::{Options, Plan};
-use crate::counts::{CLASS_NAMES, Counts, FIRST_OCTAVE, OCTAVES, first};
+use crate::counts::{CLASS_NAMES, Counts, HALVES, first, half_octave_start};
 use crate::tree::Tree;
 use crate::worst::Worst;
 
@@ -121,27 +121,27 @@ fn error_evidence(seen: &Seen) -> ErrorEvidence {
 
 /// Bounds on the part of `total` that the `top` largest squares hold.
 fn top_energy(counts: &Counts, total: f64, max_error: f64, top: u64) -> Option<[f64; 2]> {
-    let all: u64 = counts.octaves.iter().sum();
+    let all: u64 = counts.halves.iter().sum();
     if all == 0 || !(total > 0.0 && total.is_finite()) {
         return None;
     }
     if all <= top {
         return Some([1.0, 1.0]);
     }
-    let power = |bin: usize| f64::from(bin as i32 + FIRST_OCTAVE).exp2();
+    let power = |bin: usize| half_octave_start(bin).powi(2);
     let largest = max_error * max_error;
     let (mut low, mut high, mut rest_high, mut rest_low) = (0.0, 0.0, 0.0, 0.0);
     let mut left = top;
-    for bin in (0..OCTAVES).rev() {
-        let taken = left.min(counts.octaves[bin]);
+    for bin in (0..HALVES).rev() {
+        let taken = left.min(counts.halves[bin]);
         left -= taken;
         // The first bin has no lower bound, the last no upper one but the largest error.
         let least = if bin == 0 { 0.0 } else { power(bin) };
-        let most = if bin == OCTAVES - 1 { largest } else { power(bin + 1).min(largest) };
+        let most = if bin == HALVES - 1 { largest } else { power(bin + 1).min(largest) };
         low += taken as f64 * least;
         high += taken as f64 * most;
-        rest_low += (counts.octaves[bin] - taken) as f64 * least;
-        rest_high += (counts.octaves[bin] - taken) as f64 * most;
+        rest_low += (counts.halves[bin] - taken) as f64 * least;
+        rest_high += (counts.halves[bin] - taken) as f64 * most;
     }
     let lower = (low / total).max(1.0 - rest_high / total);
     let upper = (high / total).min(1.0 - rest_low / total);

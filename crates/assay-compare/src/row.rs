@@ -11,7 +11,8 @@ pub(crate) struct Row {
     pub(crate) reference: [f64; LANES],
     /// Values of the candidate.
     pub(crate) candidate: [f64; LANES],
-    /// Candidate less reference. Of 64-bit integers the exact distance, rounded once.
+    /// Candidate less reference: of floats of up to 32 bits rounded once to `f32`, of 64-bit
+    /// integers the exact distance rounded to `f64`.
     pub(crate) error: [f64; LANES],
     /// Distances in steps of the format.
     pub(crate) ulp: Steps,
@@ -115,16 +116,18 @@ impl Row {
         for ((place, one), other) in ulp.iter_mut().zip(reference).zip(candidate) {
             *place = steps(*one, *other);
         }
-        self.subtract();
+        self.subtract(|reference, candidate| {
+            // Both are values of `f32`, so the square of the difference is exact in `f64`.
+            f64::from(candidate as f32 - reference as f32)
+        });
     }
 
     /// The errors, and whether all values are finite.
-    fn subtract(&mut self) {
+    fn subtract(&mut self, error: impl Fn(f64, f64) -> f64) {
         let mut finite = true;
         let pairs = self.reference.iter().zip(&self.candidate);
         for (place, (&reference, &candidate)) in self.error.iter_mut().zip(pairs) {
-            *place = candidate - reference;
-            // The sum of two finite values of half the range is finite.
+            *place = error(reference, candidate);
             finite &= reference.abs() <= f64::MAX && candidate.abs() <= f64::MAX;
         }
         self.finite = finite;
@@ -144,7 +147,7 @@ impl Row {
             (self.reference[at], self.candidate[at]) = (value(one), value(other));
             ulp[at] = code(one).abs_diff(code(other));
         }
-        self.subtract();
+        self.subtract(|reference, candidate| candidate - reference);
         self.exact_differences();
     }
 
@@ -167,7 +170,11 @@ impl Row {
         for (at, place) in ulp.iter_mut().enumerate() {
             *place = code(reference, at).abs_diff(code(candidate, at)) as u32;
         }
-        self.subtract();
+        let is_float = format.is_float();
+        self.subtract(|reference, candidate| {
+            let exact = candidate - reference;
+            if is_float { f64::from(exact as f32) } else { exact }
+        });
     }
 }
 

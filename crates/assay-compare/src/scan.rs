@@ -4,7 +4,7 @@ use assay_num::Format;
 use assay_record::Tolerance;
 
 use crate::array::storage;
-use crate::counts::{BLOCK, Counts, LANES, class_index, first, octave};
+use crate::counts::{BLOCK, Counts, LANES, class_index, first, half_octave};
 use crate::row::{Row, Steps};
 use crate::tree;
 
@@ -44,7 +44,6 @@ struct Lanes {
     errors: [f64; LANES],
     references: [f64; LANES],
     zeroed: [f64; LANES],
-    squares: [u64; LANES],
     max_error: f64,
 }
 
@@ -61,7 +60,6 @@ pub(crate) fn block(
         errors: [0.0; LANES],
         references: [0.0; LANES],
         zeroed: [0.0; LANES],
-        squares: [0; LANES],
         max_error: 0.0,
     };
     let mut result = BlockResult::default();
@@ -121,7 +119,6 @@ fn tally(rules: &Rules, row: &Row, lanes: &mut Lanes, counts: &mut Counts) {
         let (reference, candidate) = (row.reference[at], row.candidate[at]);
         let error = row.error[at];
         let (square, energy) = (error * error, reference * reference);
-        lanes.squares[at] = square.to_bits();
         lanes.errors[at] += square;
         lanes.references[at] += energy;
         let is_zero = candidate == 0.0;
@@ -145,9 +142,9 @@ fn tally(rules: &Rules, row: &Row, lanes: &mut Lanes, counts: &mut Counts) {
     if rules.tolerance.max_ulp > 0 && outside > 0 {
         counts.outside -= forgiven(rules, row);
     }
-    for &bits in &lanes.squares {
-        if bits != 0 {
-            counts.octaves[octave(f64::from_bits(bits))] += 1;
+    for &error in &row.error {
+        if error != 0.0 {
+            counts.halves[half_octave(error)] += 1;
         }
     }
 }

@@ -121,8 +121,8 @@ pub struct ErrorEvidence {
     /// The Frobenius norm of the errors over that of the reference; none if that is zero.
     pub relative_frobenius: Option<Number>,
     /// The part of the errors' energy (the sum of their squares) in the worst 0.1 % of the
-    /// elements: a lower and an upper bound, from a histogram of the octaves of the squares. None
-    /// without any error.
+    /// elements: a lower and an upper bound, from a histogram by half octaves. None without any
+    /// error.
     pub top_energy: Option<[f64; 2]>,
     /// How many elements are 0.1 %, at least 1.
     pub top_elements: u64,
