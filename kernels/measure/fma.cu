@@ -1,5 +1,5 @@
-// Rates of fused multiply-add: every thread runs CHAINS orbits of x -> c - x*x, one operation a
-// step. Near c = 2 an orbit is chaotic, so its last value tells how many steps were really taken,
+// Rates of fused multiply-add: every thread runs CHAINS orbits of x -> x*x + c, one operation a
+// step. Near c = -2 an orbit is chaotic, so its last value tells how many steps were really taken,
 // and a host that rounds as IEEE 754 does computes the same value.
 
 #include <cuda_bf16.h>
@@ -14,12 +14,10 @@ namespace {
 constexpr int CHAINS = 8;
 constexpr int STEPS = 32;
 
-__device__ double step(double x, double c) { return __fma_rn(-x, x, c); }
-__device__ float step(float x, float c) { return __fmaf_rn(-x, x, c); }
-__device__ __half2 step(__half2 x, __half2 c) { return __hfma2(__hneg2(x), x, c); }
-__device__ __nv_bfloat162 step(__nv_bfloat162 x, __nv_bfloat162 c) {
-    return __hfma2(__hneg2(x), x, c);
-}
+__device__ double step(double x, double c) { return __fma_rn(x, x, c); }
+__device__ float step(float x, float c) { return __fmaf_rn(x, x, c); }
+__device__ __half2 step(__half2 x, __half2 c) { return __hfma2(x, x, c); }
+__device__ __nv_bfloat162 step(__nv_bfloat162 x, __nv_bfloat162 c) { return __hfma2(x, x, c); }
 
 // `starts` holds CHAINS values for each thread of a block, then one constant for each chain.
 // `ends` gets CHAINS values for each thread of the grid. STEPS * `rounds` steps are taken.

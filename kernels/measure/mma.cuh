@@ -19,7 +19,7 @@ struct Tile {
     uint32_t b[COLUMNS][Kind::B];
     uint32_t c[ROWS][COLUMNS][Kind::C];
 
-    // `fragments` holds registers lane by lane: A0 of every row, A1 of every row, B of every column.
+    // `fragments` holds registers lane by lane: of every row A0, then A1, of every column B.
     __device__ void load(const uint32_t* fragments) {
         fragments += threadIdx.x % 32;
 #pragma unroll

@@ -16,6 +16,7 @@ mod samples;
 pub mod statistics;
 mod stopwatch;
 mod summary;
+mod ulp;
 mod verdict;
 mod versus;
 
@@ -25,5 +26,6 @@ pub use plan::{Cache, Plan};
 pub use samples::{Ended, Method, Rejected, Samples};
 pub use stopwatch::{Bracket, Stopwatch, Work};
 pub use summary::Summary;
+pub use ulp::ulp_diff;
 pub use verdict::{Bar, Judged, Pairs, decide, effect, judge};
 pub use versus::VersusPlan;

@@ -7,6 +7,7 @@
 
 pub mod cached;
 pub mod chase;
+pub mod compute;
 pub mod contents;
 mod context;
 pub mod host;
@@ -64,6 +65,7 @@ pub fn probes() -> Vec<Probe> {
     let mut all = Vec::new();
     all.extend(host::PROBES);
     all.extend(launch::PROBES);
+    all.extend(compute::PROBES);
     all
 }
 
