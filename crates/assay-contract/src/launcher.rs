@@ -145,19 +145,8 @@ impl<'d> Launcher<'d> {
         (launch, request): (&LaunchSpec, &RunRequest<'_>),
         memory: &Memory,
     ) -> Result<LaunchReport, RunError> {
-        let dims = request.dims;
-        let instruction_budget = budget(spec, launch, dims)?;
-        let packed = Launch {
-            grid: sizes("grid", launch, &launch.grid, dims)?,
-            block: sizes("block", launch, &launch.block, dims)?,
-            cluster: sizes("cluster", launch, &launch.cluster, dims)?,
-            cooperative: launch.cooperative,
-            shared_bytes: number("shared", launch, &launch.shared, dims)?,
-            arguments: pack(spec, launch, dims, memory)?,
-            schedule: request.schedule,
-            instruction_budget,
-            ..Launch::new(module, &launch.symbol)
-        };
+        let (_, packed) = packed(spec, launch, request, (module, memory))?;
+        let packed = Launch { symbol: &launch.symbol, ..packed };
         if request.perturb > 0 {
             self.device.perturb(request.perturb).map_err(|error| run_error(&error))?;
         }
@@ -168,15 +157,12 @@ impl<'d> Launcher<'d> {
     }
 
     pub(crate) fn module(&mut self, spec: &Spec) -> Result<ModuleId, RunError> {
-        let module = spec.module.as_ref().ok_or_else(|| RunError::Internal {
-            message: format!("kernel {} has no module to launch from", spec.name),
-        })?;
+        let module = module_of(spec)?;
         let key = format!("{}:{}", spec.source.file, module.path.display());
         if let Some(loaded) = self.modules.get(&key) {
             return Ok(*loaded);
         }
-        let image = image(module).map_err(|what| RunError::Unsupported { what })?;
-        let loaded = self.device.load(&image).map_err(|error| run_error(&error))?;
+        let loaded = load(self.device, spec)?;
         self.modules.insert(key, loaded);
         Ok(loaded)
     }
@@ -189,6 +175,40 @@ impl Drop for Launcher<'_> {
             let _ = self.device.unload(module);
         }
     }
+}
+
+fn module_of(spec: &Spec) -> Result<&ModuleRef, RunError> {
+    spec.module.as_deref().ok_or_else(|| RunError::Internal {
+        message: format!("kernel {} has no module to launch from", spec.name),
+    })
+}
+
+/// Loads a kernel's module.
+pub(crate) fn load(device: &mut dyn Device, spec: &Spec) -> Result<ModuleId, RunError> {
+    let image = image(module_of(spec)?).map_err(|what| RunError::Unsupported { what })?;
+    device.load(&image).map_err(|error| run_error(&error))
+}
+
+/// A launch with every number worked out, beside the symbol that it lacks.
+pub(crate) fn packed(
+    spec: &Spec,
+    launch: &LaunchSpec,
+    request: &RunRequest<'_>,
+    (module, memory): (ModuleId, &Memory),
+) -> Result<(String, Launch<'static>), RunError> {
+    let dims = request.dims;
+    let packed = Launch {
+        grid: sizes("grid", launch, &launch.grid, dims)?,
+        block: sizes("block", launch, &launch.block, dims)?,
+        cluster: sizes("cluster", launch, &launch.cluster, dims)?,
+        cooperative: launch.cooperative,
+        shared_bytes: number("shared", launch, &launch.shared, dims)?,
+        arguments: pack(spec, launch, dims, memory)?,
+        schedule: request.schedule,
+        instruction_budget: budget(spec, launch, dims)?,
+        ..Launch::new(module, "")
+    };
+    Ok((launch.symbol.clone(), packed))
 }
 
 /// The code that a device loads, or why there is none.

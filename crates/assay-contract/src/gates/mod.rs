@@ -376,3 +376,12 @@ fn gravity(outcome: Outcome) -> u8 {
         Outcome::Pass => 5,
     }
 }
+
+/// The layout of a kernel's tensors at a shape, for inputs of no gate.
+pub(crate) fn ordinary_layout(
+    spec: &Spec,
+    dims: &Dims,
+    seed: u64,
+) -> Result<assay_reference::fill::Layout, String> {
+    target::Target::of(spec, seed)?.layout(dims).map_err(|error| error.to_string())
+}
