@@ -11,6 +11,8 @@ pub(crate) const ROW_BYTES: usize = 32;
 /// What A and B are made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Element {
+    /// IEEE double, in registers of two words.
+    F64,
     /// IEEE half.
     F16,
     /// bfloat16.
@@ -24,13 +26,14 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    /// All of them.
-    pub(crate) const ALL: [Element; 5] =
+    /// Those of up to 32 bits, which come dense and 2:4 sparse.
+    pub(crate) const NARROW: [Element; 5] =
         [Element::F16, Element::Bf16, Element::Tf32, Element::S8, Element::E4m3];
 
     /// As kernels' names spell it.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Element::F64 => "f64",
             Element::F16 => "f16",
             Element::Bf16 => "bf16",
             Element::Tf32 => "tf32",
@@ -41,6 +44,7 @@ impl Element {
 
     fn format(self) -> Format {
         match self {
+            Element::F64 => Format::F64,
             Element::F16 => Format::F16,
             Element::Bf16 => Format::Bf16,
             Element::Tf32 => Format::Tf32,
@@ -52,6 +56,7 @@ impl Element {
     /// Bytes of one element.
     pub(crate) fn bytes(self) -> usize {
         match self {
+            Element::F64 => 8,
             Element::F16 | Element::Bf16 => 2,
             Element::Tf32 => 4,
             Element::S8 | Element::E4m3 => 1,
@@ -60,13 +65,24 @@ impl Element {
 
     /// Elements of a row of A in one instruction.
     pub(crate) fn depth(self) -> usize {
-        ROW_BYTES / self.bytes()
+        if self == Element::F64 { 16 } else { ROW_BYTES / self.bytes() }
+    }
+
+    /// Words of 32 bits of one register.
+    pub(crate) fn words(self) -> usize {
+        self.bytes().div_ceil(4)
+    }
+
+    /// Elements of one register.
+    fn per_register(self) -> usize {
+        (4 / self.bytes()).max(1)
     }
 
     /// The largest magnitude of an input: sums of products stay exact in the accumulators, which
     /// for e4m3 keep no more than 13 bits of a sum on `sm_90`.
     fn magnitude(self) -> i64 {
         match self {
+            Element::F64 => (1 << 20) - 1,
             Element::F16 | Element::Tf32 => 511,
             Element::Bf16 => 255,
             Element::S8 => 127,
@@ -78,6 +94,7 @@ impl Element {
     pub(crate) fn accumulator_limit(self) -> i64 {
         match self {
             Element::S8 => i64::MAX,
+            Element::F64 => 1 << 53,
             Element::E4m3 => 1 << 13,
             _ => 1 << 24,
         }
@@ -90,25 +107,27 @@ impl Element {
     }
 
     /// The element's bits, little endian.
-    fn encode(self, value: i32) -> [u8; 4] {
+    fn encode(self, value: i32) -> [u8; 8] {
         let bits =
             self.format().encode(f64::from(value), Rounding::NearestEven, Overflow::Infinity);
-        (bits as u32).to_le_bytes()
+        bits.to_le_bytes()
     }
 
     /// An accumulator's register as the number in it.
-    pub(crate) fn accumulated(self, register: u32) -> f64 {
+    pub(crate) fn accumulated(self, register: u64) -> f64 {
         match self {
+            Element::F64 => f64::from_bits(register),
             Element::S8 => f64::from(register as i32),
-            _ => f64::from(f32::from_bits(register)),
+            _ => f64::from(f32::from_bits(register as u32)),
         }
     }
 
     /// An exact sum as an accumulator's register. Integers wrap.
-    pub(crate) fn register(self, sum: i64) -> u32 {
+    pub(crate) fn register(self, sum: i64) -> u64 {
         match self {
-            Element::S8 => sum as u32,
-            _ => (sum as f32).to_bits(),
+            Element::F64 => (sum as f64).to_bits(),
+            Element::S8 => u64::from(sum as u32),
+            _ => u64::from((sum as f32).to_bits()),
         }
     }
 }
@@ -189,36 +208,50 @@ impl Matrix {
     }
 
     /// The bytes of an element.
-    pub(crate) fn bytes_at(&self, row: usize, depth: usize) -> ([u8; 4], usize) {
+    pub(crate) fn bytes_at(&self, row: usize, depth: usize) -> ([u8; 8], usize) {
         (self.element.encode(self.at(row, depth)), self.element.bytes())
     }
 
     /// One register of a fragment: the elements of a row from `depth` on, as many as fit.
-    fn register(&self, row: usize, depth: usize) -> u32 {
-        let bytes = self.element.bytes();
-        let mut register = [0; 4];
-        for (index, place) in register.chunks_exact_mut(bytes).enumerate() {
-            place.copy_from_slice(&self.bytes_at(row, depth + index).0[..bytes]);
+    fn register(&self, row: usize, depth: usize) -> u64 {
+        let mut register = [0; 8];
+        for index in 0..self.element.per_register() {
+            let (bytes, size) = self.bytes_at(row, depth + index);
+            register[index * size..][..size].copy_from_slice(&bytes[..size]);
         }
-        u32::from_le_bytes(register)
+        u64::from_le_bytes(register)
+    }
+
+    /// A fragment of so many registers: word by word of each register, lane by lane.
+    fn fragment(
+        &self,
+        registers: usize,
+        place: impl Fn(usize, usize) -> (usize, usize),
+    ) -> Vec<u32> {
+        let mut words = Vec::new();
+        for r in 0..registers {
+            for word in 0..self.element.words() {
+                words.extend((0..32).map(|lane| {
+                    let (row, depth) = place(r, lane);
+                    (self.register(row, depth) >> (32 * word)) as u32
+                }));
+            }
+        }
+        words
     }
 
     /// Fragment of A of the 16 rows from `first`, register by register, lane by lane.
     pub(crate) fn fragment_a(&self, first: usize) -> Vec<u32> {
-        let per = 4 / self.element.bytes();
-        let register = |r: usize, lane: usize| {
-            let row = first + lane / 4 + r % 2 * 8;
-            self.register(row, (lane % 4 + r / 2 * 4) * per)
-        };
-        (0..4).flat_map(|r| (0..32).map(move |lane| register(r, lane))).collect()
+        let per = self.element.per_register();
+        self.fragment(self.depth / (2 * per), |r, lane| {
+            (first + lane / 4 + r % 2 * 8, (lane % 4 + r / 2 * 4) * per)
+        })
     }
 
     /// Fragment of B of all 8 rows, register by register, lane by lane.
     pub(crate) fn fragment_b(&self) -> Vec<u32> {
-        let per = 4 / self.element.bytes();
-        let registers = self.depth / (4 * per);
-        let register = |r: usize, lane: usize| self.register(lane / 4, (lane % 4 + 4 * r) * per);
-        (0..registers).flat_map(|r| (0..32).map(move |lane| register(r, lane))).collect()
+        let per = self.element.per_register();
+        self.fragment(self.depth / (4 * per), |r, lane| (lane / 4, (lane % 4 + 4 * r) * per))
     }
 }
 
@@ -236,10 +269,13 @@ pub(crate) fn checksum(sum: u32, registers: &[u32]) -> u32 {
 mod tests {
     use super::*;
 
+    const ALL: [Element; 6] =
+        [Element::F64, Element::F16, Element::Bf16, Element::Tf32, Element::S8, Element::E4m3];
+
     #[test]
     fn a_counterpart_cancels_all_but_one_element_of_a_row() {
         let mut random = SplitMix64::new(3);
-        for element in Element::ALL.into_iter().filter(|e| *e != Element::S8) {
+        for element in ALL.into_iter().filter(|e| *e != Element::S8) {
             let a = Matrix::random(element, 16, element.depth(), &mut random);
             let other = a.counterpart(&mut random);
             for row in 0..16 {
@@ -251,15 +287,15 @@ mod tests {
 
     #[test]
     fn every_input_is_exact_in_its_format() {
-        for element in Element::ALL {
+        for element in ALL {
             let edge = element.magnitude() as i32 + 1;
             let format = element.format();
             for value in [-edge, -edge + 1, -1, 1, edge - 1, edge] {
                 if element == Element::S8 && value == edge {
                     continue;
                 }
-                let bits = u32::from_le_bytes(element.encode(value));
-                assert_eq!(format.decode(u64::from(bits)), f64::from(value), "{element:?}");
+                let bits = u64::from_le_bytes(element.encode(value));
+                assert_eq!(format.decode(bits), f64::from(value), "{element:?}");
             }
         }
     }

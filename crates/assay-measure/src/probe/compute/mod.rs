@@ -8,6 +8,8 @@ mod atomics;
 mod barrier;
 mod clock;
 mod contention;
+#[cfg(test)]
+mod controls_test;
 mod fma;
 mod load;
 mod matrix;

@@ -48,10 +48,10 @@ impl Products {
         }
     }
 
-    /// Registers of a thread's accumulators.
+    /// Words of a thread's accumulators.
     fn accumulators(&self) -> usize {
         match self.shape {
-            Shape::Warp { rows, columns } => rows * columns * 4,
+            Shape::Warp { rows, columns } => rows * columns * 4 * self.element.words(),
             Shape::Warpgroup { .. } => wide::ACCUMULATORS,
         }
     }
@@ -130,6 +130,8 @@ impl Inputs {
         index: usize,
         pairs: i64,
     ) -> Result<u32, ProbeError> {
+        let words = products.element.words();
+        let (index, word) = (index / words, index % words);
         let (stages, row, column) = match products.shape {
             Shape::Warp { columns, .. } => {
                 let (row, column) = accumulator_place(thread, index % 4);
@@ -154,7 +156,7 @@ impl Inputs {
             let reason = format!("an accumulator may reach {most}, which it does not hold exactly");
             return Err(ProbeError::Wrong(reason));
         }
-        Ok(products.element.register(pairs * sum))
+        Ok((products.element.register(pairs * sum) >> (32 * word)) as u32)
     }
 }
 
@@ -275,8 +277,10 @@ impl Bench {
         let Some((index, (found, expected))) = wrong else { return Ok(()) };
         let per_thread = expected_per_thread(what, self.products.accumulators());
         let show = |register: u32| match what {
-            "checksum" => format!("{register:#010x}"),
-            _ => self.products.element.accumulated(register).to_string(),
+            "accumulator" if self.products.element.words() == 1 => {
+                self.products.element.accumulated(u64::from(register)).to_string()
+            }
+            _ => format!("{register:#010x}"),
         };
         Err(ProbeError::Wrong(format!(
             "{} left {} and not {} in {what} {} of thread {}: not every product was made, or not \

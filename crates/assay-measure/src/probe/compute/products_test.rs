@@ -8,6 +8,7 @@ use super::products::{Bench, Products, Shape};
 fn ptx(name: &str) -> Image {
     let text = match name {
         "mma" => include_str!("../../../../../kernels/measure/mma.ptx"),
+        "mma_f64" => include_str!("../../../../../kernels/measure/mma_f64.sm_90.ptx"),
         "mma_fp8" => include_str!("../../../../../kernels/measure/mma_fp8.sm_89.ptx"),
         "wgmma" => include_str!("../../../../../kernels/measure/wgmma.sm_90a.ptx"),
         _ => include_str!("../../../../../kernels/measure/wgmma_sparse.sm_90a.ptx"),
@@ -28,7 +29,7 @@ fn check(device: &mut dyn Device, products: Products, module: &str) {
 #[test]
 fn every_accumulator_of_mma_is_right_on_the_emulator() {
     let mut device = open("emulator:sm_90").unwrap();
-    for element in Element::ALL {
+    for element in Element::NARROW {
         for density in [Density::Dense, Density::Sparse] {
             let (module, (rows, columns)) = match (element, density) {
                 (Element::E4m3, Density::Dense) => ("mma_fp8", (2, 4)),
@@ -42,9 +43,17 @@ fn every_accumulator_of_mma_is_right_on_the_emulator() {
 }
 
 #[test]
+fn every_accumulator_of_mma_in_double_is_right_on_the_emulator() {
+    let mut device = open("emulator:sm_90").unwrap();
+    let shape = Shape::Warp { rows: 1, columns: 2 };
+    let (element, density) = (Element::F64, Density::Dense);
+    check(&mut *device, Products { element, density, shape, warps: 2 }, "mma_f64");
+}
+
+#[test]
 fn every_accumulator_of_wgmma_is_right_on_the_emulator() {
     let mut device = open("emulator:sm_90").unwrap();
-    for element in Element::ALL {
+    for element in Element::NARROW {
         for density in [Density::Dense, Density::Sparse] {
             for a_in_registers in [false, true] {
                 let shape = Shape::Warpgroup { a_in_registers };

@@ -12,6 +12,7 @@ use super::{Probe, ProbeContext, ProbeError, Quantity, silicon};
 pub(super) const FMA: &str = include_str!("../../../../../kernels/measure/fma.ptx");
 pub(super) const MMA: &str = include_str!("../../../../../kernels/measure/mma.ptx");
 const MMA_FP8: &str = include_str!("../../../../../kernels/measure/mma_fp8.sm_89.ptx");
+const MMA_F64: &str = include_str!("../../../../../kernels/measure/mma_f64.sm_90.ptx");
 const WGMMA: &str = include_str!("../../../../../kernels/measure/wgmma.sm_90a.ptx");
 const WGMMA_SPARSE: &str = include_str!("../../../../../kernels/measure/wgmma_sparse.sm_90a.ptx");
 
@@ -70,7 +71,7 @@ pub(super) const MMA_PROBE: Probe = Probe {
         MMA_METHOD,
         "mma_f16" "FLOP", "mma_f16_sparse" "FLOP", "mma_bf16" "FLOP", "mma_bf16_sparse" "FLOP",
         "mma_tf32" "FLOP", "mma_tf32_sparse" "FLOP", "mma_s8" "OP", "mma_s8_sparse" "OP",
-        "mma_e4m3" "FLOP", "mma_e4m3_sparse" "FLOP"
+        "mma_e4m3" "FLOP", "mma_e4m3_sparse" "FLOP", "mma_f64" "FLOP"
     ),
     run: |context| {
         let mut modules = Modules::default();
@@ -119,6 +120,7 @@ impl Modules {
         kind: Kind,
     ) -> Loaded {
         let (name, text) = match (wide, kind.element, kind.density) {
+            (false, Element::F64, _) => ("mma_f64.sm_90.ptx", MMA_F64),
             (false, Element::E4m3, _) => ("mma_fp8.sm_89.ptx", MMA_FP8),
             (false, ..) => ("mma.ptx", MMA),
             (true, _, Density::Dense) => ("wgmma.sm_90a.ptx", WGMMA),
@@ -131,6 +133,9 @@ impl Modules {
             (true, architecture) if architecture != 90 => {
                 Err(ProbeError::Unsupported("only sm_90a has wgmma".to_owned()))
             }
+            (false, ..90) if text == MMA_F64 => {
+                Err(ProbeError::Unsupported("this shape of f64 needs sm_90".to_owned()))
+            }
             (false, ..89) if text == MMA_FP8 => {
                 Err(ProbeError::Unsupported("mma.sync of e4m3 needs sm_89".to_owned()))
             }
@@ -141,15 +146,22 @@ impl Modules {
     }
 }
 
+/// Every kind of product, in the order of the quantities; with f64, which is only dense, last.
+pub(super) fn kinds(with_f64: bool) -> impl Iterator<Item = Kind> {
+    let narrow = Element::NARROW.into_iter().flat_map(|element| {
+        [Density::Dense, Density::Sparse].map(|density| Kind { element, density })
+    });
+    let wide = Kind { element: Element::F64, density: Density::Dense };
+    narrow.chain(with_f64.then_some(wide))
+}
+
 /// The entries of every kind of product, in the order of the quantities.
 fn tensor(
     context: &mut ProbeContext<'_>,
     quantities: &[Quantity],
     mut how: impl FnMut(&mut ProbeContext<'_>, Kind) -> (Loaded, Vec<Products>),
 ) -> Vec<Entry> {
-    let kinds = Element::ALL.into_iter().flat_map(|element| {
-        [Density::Dense, Density::Sparse].map(|density| Kind { element, density })
-    });
+    let kinds = kinds(true);
     let mut entries = Vec::new();
     for (kind, quantities) in kinds.zip(quantities.chunks_exact(2)) {
         let (module, variants) = how(context, kind);
@@ -178,6 +190,7 @@ pub(super) fn warp_tile(kind: Kind) -> (usize, usize) {
     match (kind.element, kind.density) {
         (Element::E4m3, Density::Dense) => (2, 4),
         (Element::E4m3, Density::Sparse) => (2, 2),
+        (Element::F64, _) => (1, 2),
         _ => (4, 4),
     }
 }

@@ -33,6 +33,9 @@ pub(crate) fn fma(architecture: u32, format: Format) -> Option<f64> {
 
 /// As [`fma`], for tensor cores.
 pub(crate) fn tensor(architecture: u32, element: Element, density: Density) -> Option<f64> {
+    if element == Element::F64 {
+        return (architecture == 90 && density == Density::Dense).then_some(256.0);
+    }
     let (half, bytes) = match architecture {
         80 => (2048.0, element == Element::S8),
         89 => (1024.0, true),
@@ -43,7 +46,7 @@ pub(crate) fn tensor(architecture: u32, element: Element, density: Density) -> O
         Element::F16 | Element::Bf16 => half,
         Element::Tf32 => half / 2.0,
         Element::S8 | Element::E4m3 if bytes => 2.0 * half,
-        Element::S8 | Element::E4m3 => return None,
+        _ => return None,
     };
     Some(dense * density.times() as f64)
 }
