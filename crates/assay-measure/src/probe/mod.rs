@@ -11,12 +11,15 @@ pub mod compute;
 pub mod contents;
 mod context;
 pub mod host;
+mod latency;
 pub mod launch;
+mod memory;
+mod onchip;
 pub mod stream;
 
 use assay_record::{Entry, Figure};
 
-pub use context::{ProbeContext, ProbeError};
+pub use context::{ProbeContext, ProbeError, Rate};
 
 /// What an entry is: its name, unit and method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,17 +65,21 @@ pub struct Probe {
 
 /// All probes, in the order in which they run: bandwidths first, since they warm the device up.
 pub fn probes() -> Vec<Probe> {
-    let mut all = Vec::new();
+    let mut all = vec![memory::PROBE, onchip::L2, onchip::SHARED, latency::PROBE];
     all.extend(host::PROBES);
     all.extend(launch::PROBES);
     all.extend(compute::PROBES);
     all
 }
 
-/// The probes with a quantity whose name contains `text`.
-pub fn select(probes: &[Probe], text: &str) -> Vec<Probe> {
-    let named = |probe: &&Probe| probe.quantities.iter().any(|q| q.name.contains(text));
-    probes.iter().filter(named).copied().collect()
+/// The quantities of a probe that a context asks for.
+fn wanted<'p>(context: &ProbeContext<'_>, probe: &'p Probe) -> Vec<&'p Quantity> {
+    probe.quantities.iter().filter(|quantity| context.wants(quantity)).collect()
+}
+
+/// The probes with a quantity that a context asks for.
+pub fn select(context: &ProbeContext<'_>, probes: &[Probe]) -> Vec<Probe> {
+    probes.iter().filter(|probe| !wanted(context, probe).is_empty()).copied().collect()
 }
 
 /// What [`run`] tells its caller while it goes on.
@@ -84,7 +91,7 @@ pub enum Progress<'a> {
     Finished(&'a Probe, &'a [Entry]),
 }
 
-/// Runs probes one after another and gives an entry for every quantity of them.
+/// Runs probes one after another and gives an entry for every quantity of them that is asked for.
 ///
 /// A probe that fails fails alone. Once the device is lost, what is left is not tried, and its
 /// entries say so: [`ProbeContext::lost`] has the cause.
@@ -96,12 +103,17 @@ pub fn run(
     let mut entries = Vec::new();
     for probe in probes {
         progress(Progress::Started(probe));
+        let wanted = wanted(context, probe);
         let made = match context.lost() {
             Some(cause) => {
                 let reason = format!("not run: the device was lost before it: {cause}");
-                probe.quantities.iter().map(|quantity| quantity.failed(&reason)).collect()
+                wanted.iter().map(|quantity| quantity.failed(&reason)).collect()
             }
-            None => complete(probe, (probe.run)(context)),
+            None if wanted.is_empty() => Vec::new(),
+            None => {
+                let made = (probe.run)(context);
+                complete(&wanted, made, context.lost())
+            }
         };
         progress(Progress::Finished(probe, &made));
         entries.extend(made);
@@ -109,12 +121,15 @@ pub fn run(
     entries
 }
 
-/// One entry for each quantity of the probe, and no others.
-fn complete(probe: &Probe, mut made: Vec<Entry>) -> Vec<Entry> {
-    let take = |quantity: &Quantity| match made.iter().position(|entry| entry.name == quantity.name)
-    {
-        Some(index) => made.swap_remove(index),
-        None => quantity.failed("the probe ended without it"),
+/// One entry for each quantity, and no others.
+fn complete(wanted: &[&Quantity], mut made: Vec<Entry>, lost: Option<&str>) -> Vec<Entry> {
+    let missing = match lost {
+        Some(cause) => format!("not run: the device was lost before it: {cause}"),
+        None => "the probe ended without it".to_owned(),
     };
-    probe.quantities.iter().map(take).collect()
+    let take = |quantity: &&Quantity| match made.iter().position(|e| e.name == quantity.name) {
+        Some(index) => made.swap_remove(index),
+        None => quantity.failed(&missing),
+    };
+    wanted.iter().map(take).collect()
 }
