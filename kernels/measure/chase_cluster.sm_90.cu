@@ -30,6 +30,8 @@ extern "C" __global__ void chase_cluster(const uint32_t* next, uint32_t nodes, u
     extern __shared__ uint32_t words[];
     uint32_t here = (uint32_t)__cvta_generic_to_shared(words), there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+    // The other block must have started before its memory is there.
+    cluster_barrier();
     if (blockIdx.x == 0) {
         for (uint32_t i = 0; i < nodes; i++) {
             asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there + 4 * i),

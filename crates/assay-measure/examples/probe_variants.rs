@@ -6,7 +6,7 @@ use assay_device::{Device, DeviceError, StreamId};
 use assay_measure::probe::cached::{Order, Round, Rounds, SharedReads, reads, writes};
 use assay_measure::probe::chase::{Chases, Cycle, Level};
 use assay_measure::probe::stream::{Motion, Streams, variants};
-use assay_measure::probe::{ProbeContext, ProbeError};
+use assay_measure::probe::{Head, ProbeContext, ProbeError, Progress, probes, take};
 
 fn main() {
     let name = std::env::args().nth(1).unwrap_or_else(|| "cuda".into());
@@ -16,6 +16,9 @@ fn main() {
         Err(error) => return eprintln!("error: {error}"),
     };
     println!("{} {:?}", device.facts().name, device.timing_facts());
+    if only.starts_with("dossier") {
+        return dossier(&mut *device, only == "dossier-quick");
+    }
     let mut context = ProbeContext::new(&mut *device, false, 1);
     let sections: [(&str, fn(&mut ProbeContext<'_>) -> Result<(), ProbeError>); 5] = [
         ("shared", shared),
@@ -31,6 +34,24 @@ fn main() {
                 println!("{name}: {error}");
             }
         }
+    }
+}
+
+/// The dossier of all probes, as JSON.
+fn dossier(device: &mut dyn Device, quick: bool) {
+    let mut context = ProbeContext::new(device, quick, 1);
+    let (assay_version, command) = ("0".into(), "probe_variants".into());
+    let head = Head { assay_version, command, date: String::new() };
+    let began = std::time::Instant::now();
+    let dossier = take(&mut context, &probes(), head, &mut |step| {
+        if let Progress::Finished(probe, entries) = step {
+            let seconds = began.elapsed().as_secs_f64();
+            eprintln!("{seconds:.1} s: {}, {} entries", probe.title, entries.len());
+        }
+    });
+    match dossier.to_json() {
+        Ok(text) => println!("{text}"),
+        Err(error) => eprintln!("error: {error}"),
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) enum Command {
     /// Say which chips the kernels of compiled images fit, how full, and why not
     #[command(after_help = EXIT_CODES)]
     Limits(Box<LimitsArguments>),
+    /// Measure what a GPU can do, each quantity by a kernel of its own, as a dossier
+    #[command(after_help = EXIT_CODES)]
+    Probe(crate::probe::ProbeArguments),
     /// Say what this machine can run, and what to install for the rest
     Doctor(DoctorArguments),
     /// Judge one kernel at one gate, as a `check` asks on stdin

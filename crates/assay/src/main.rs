@@ -14,6 +14,7 @@ mod merge;
 mod npz;
 mod output;
 mod parent;
+mod probe;
 mod progress;
 mod protocol;
 mod render;
@@ -53,6 +54,7 @@ fn run(command: &Command) -> ExitCode {
         Command::Doctor(arguments) => arguments.color,
         Command::Limits(arguments) => arguments.color,
         Command::Child | Command::FuzzChild => Color::Never,
+        Command::Probe(arguments) => arguments.color,
     });
     let result = match command {
         Command::Check(arguments) => check::check(arguments, console),
@@ -64,6 +66,7 @@ fn run(command: &Command) -> ExitCode {
             Ok(ExitCode::Holds)
         }
         Command::Limits(arguments) => limits::limits(arguments, console),
+        Command::Probe(arguments) => probe::probe(arguments, console),
         Command::Child => child::serve(),
     };
     result.unwrap_or_else(|failure| {

@@ -127,7 +127,7 @@ impl Rounds {
         let tile_bytes = u64::from(round.threads) * TILE_VECTORS * VECTOR_BYTES;
         let most = self.contents.bytes() / tile_bytes;
         // A kernel takes four tiles at a time, so that passes end where its turns do.
-        let tiles = (round.bytes / tile_bytes).next_multiple_of(4).clamp(4, most.max(4)) as u32;
+        let tiles = (round.bytes / tile_bytes).next_multiple_of(4).min(most & !3).max(4) as u32;
         let blocks = self.multiprocessors * round.each;
         let (shift, step) = match round.order {
             Order::Together => (0, 1),
@@ -156,6 +156,14 @@ impl Rounds {
         round: &Round,
     ) -> Result<(), DeviceError> {
         let Shape { blocks, tiles, shift, step, count } = self.shape(round);
+        let needed = u64::from(tiles) * u64::from(round.threads) * TILE_VECTORS * VECTOR_BYTES;
+        if needed > self.contents.bytes() {
+            return Err(DeviceError::OutOfRange {
+                offset: 0,
+                length: needed,
+                bytes: self.contents.bytes(),
+            });
+        }
         let launch = Launch {
             grid: [blocks, 1, 1],
             block: [round.threads, 1, 1],

@@ -10,6 +10,7 @@ pub mod chase;
 pub mod compute;
 pub mod contents;
 mod context;
+mod dossier;
 pub mod host;
 mod latency;
 pub mod launch;
@@ -20,6 +21,7 @@ pub mod stream;
 use assay_record::{Entry, Figure};
 
 pub use context::{ProbeContext, ProbeError, Rate};
+pub use dossier::{Head, take};
 
 /// What an entry is: its name, unit and method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

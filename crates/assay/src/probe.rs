@@ -1,0 +1,141 @@
+//! `assay probe`: what a device can do, each quantity by a kernel of its own.
+
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use assay_device::{Device, DeviceError};
+use assay_measure::probe::{Head, ProbeContext, Progress as Step, Quantity, probes, select, take};
+use assay_record::{Dossier, EntryStatus, ExitCode};
+use clap::Args;
+
+use crate::console::{Color, Console};
+use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// What can be typed after `assay probe`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ProbeArguments {
+    /// Which GPU: `cuda` or `cuda:1`
+    #[arg(long, value_name = "NAME", default_value = "cuda")]
+    pub(crate) device: String,
+    /// Take fewer samples of smaller buffers: seconds in place of a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Probe only quantities whose name contains this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Print the names, units and methods of the quantities instead of probing them
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// The seed of random data and of the orders of chases
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write the dossier as JSON to a file, or to stdout in place of the table with `-`
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) json: Option<PathBuf>,
+    /// When to colour words
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+/// Probes a device and writes its dossier, whatever became of the probes.
+pub(crate) fn probe(arguments: &ProbeArguments, console: Console) -> Result<ExitCode, Failure> {
+    if arguments.list {
+        return list(arguments.only.as_deref(), console);
+    }
+    let mut device = open(&arguments.device)?;
+    let dossier = examine(&mut *device, arguments)?;
+    write(&dossier, arguments.json.as_deref(), console)?;
+    if let Some(cause) = &dossier.incomplete {
+        return Err(Failure::new(ExitCode::Problems, "the device was lost in the middle")
+            .caused_by(&Cause(cause.clone()))
+            .hint(
+                "what was measured until then has been written; look at the entry at which it \
+                 failed, and at the system's log for the driver's own words"
+                    .to_owned(),
+            ));
+    }
+    let failed = dossier.entries.iter().any(|entry| entry.status == EntryStatus::Failed);
+    Ok(if failed { ExitCode::Problems } else { ExitCode::Holds })
+}
+
+/// A reason that is only known as words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Cause(String);
+
+fn list(only: Option<&str>, console: Console) -> Result<ExitCode, Failure> {
+    let all = probes();
+    let named = |quantity: &&Quantity| only.is_none_or(|text| quantity.name.contains(text));
+    let quantities: Vec<&Quantity> =
+        all.iter().flat_map(|probe| probe.quantities).filter(named).collect();
+    if quantities.is_empty() {
+        return Err(nothing(only.unwrap_or_default()));
+    }
+    console.out(&table::quantities(&quantities));
+    Ok(ExitCode::Holds)
+}
+
+fn nothing(text: &str) -> Failure {
+    Failure::request(format!("no quantity has a name with \"{text}\" in it"))
+        .hint("`assay probe --list` names them all".to_owned())
+}
+
+/// Opens a device on which a probe's figures mean something.
+fn open(name: &str) -> Result<Box<dyn Device>, Failure> {
+    let hint = "a dossier needs a GPU: run it on one with `--device cuda:N`; `assay doctor` says \
+                what this machine has, and `assay certify` judges dossiers of other machines";
+    let device = assay_device::open(name).map_err(|error| {
+        let exit = match &error {
+            DeviceError::OutOfMemory { .. } | DeviceError::Lost { .. } => ExitCode::Problems,
+            _ => ExitCode::NoDevice,
+        };
+        let more = error.hint().map_or(hint.to_owned(), |own| format!("{own}; {hint}"));
+        Failure::new(exit, format!("cannot probe {name}")).caused_by(&error).hint(more)
+    })?;
+    if device.timing_facts().is_some_and(|facts| facts.asynchronous) {
+        return Ok(device);
+    }
+    Err(Failure::new(ExitCode::NoDevice, format!("{name} has no clock that means anything"))
+        .hint(hint.to_owned()))
+}
+
+fn examine(device: &mut dyn Device, arguments: &ProbeArguments) -> Result<Dossier, Failure> {
+    let mut context = ProbeContext::new(device, arguments.quick, arguments.seed);
+    context.only.clone_from(&arguments.only);
+    let chosen = select(&context, &probes());
+    if chosen.is_empty() {
+        return Err(nothing(arguments.only.as_deref().unwrap_or_default()));
+    }
+    let head = Head {
+        assay_version: crate::VERSION.to_owned(),
+        command: crate::command_line(),
+        date: crate::date::now(),
+    };
+    let progress = Progress::new(chosen.len() as u64);
+    let dossier = take(&mut context, &chosen, head, &mut |step| match step {
+        Step::Started(probe) => progress.at(probe.title),
+        Step::Finished(..) => progress.step(),
+    });
+    progress.finish();
+    Ok(dossier)
+}
+
+fn write(dossier: &Dossier, json: Option<&Path>, console: Console) -> Result<(), Failure> {
+    let text = dossier.to_json().map_err(|error| {
+        Failure::new(ExitCode::Internal, "the dossier has no JSON form").caused_by(&error)
+    })?;
+    match json {
+        Some(path) if path == Path::new("-") => {
+            Console::out_plain(&text);
+            return Ok(());
+        }
+        Some(path) => std::fs::write(path, text).map_err(|error| {
+            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
+        })?,
+        None => {}
+    }
+    console.out(&table::dossier(dossier));
+    Ok(())
+}
