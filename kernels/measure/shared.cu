@@ -16,10 +16,11 @@ extern "C" __global__ void __launch_bounds__(1024)
         uint32_t index = i * blockDim.x + threadIdx.x;
         held[index] = contents(index, bits, seed);
     }
-    __syncthreads();
     uint32_t base = (uint32_t)__cvta_generic_to_shared(held + threadIdx.x);
     uint32_t stride = blockDim.x * 16, mine = 0;
+    // Before the barrier, so that no warp has begun by then.
     uint64_t start = clock64();
+    __syncthreads();
     for (uint32_t round = 0; round < rounds; round++) {
         uint4 v[FLIGHT];
 #pragma unroll

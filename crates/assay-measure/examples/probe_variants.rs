@@ -3,7 +3,7 @@
 //! `cargo run --example probe_variants -- cuda`
 
 use assay_device::{Device, DeviceError, StreamId};
-use assay_measure::probe::cached::{Order, Round, Rounds, SharedReads, reads, writes};
+use assay_measure::probe::cached::{Round, Rounds, SharedReads, reads, writes};
 use assay_measure::probe::chase::{Chases, Cycle, Level};
 use assay_measure::probe::stream::{Motion, Streams, variants};
 use assay_measure::probe::{Head, ProbeContext, ProbeError, Progress, probes, take};
@@ -117,7 +117,7 @@ fn streams(context: &mut ProbeContext<'_>) -> Result<(), ProbeError> {
 fn l2(context: &mut ProbeContext<'_>) -> Result<(), ProbeError> {
     let rounds = Rounds::new(context, 256 << 20)?;
     let device = &mut *context.device;
-    for (title, all) in [("read", reads(16 << 20)), ("write", writes(16 << 20))] {
+    for (title, all) in [("read", reads(16 << 20, 4 << 30)), ("write", writes(16 << 20, 4 << 30))] {
         let mut rows = Vec::new();
         for round in all {
             let timed = times(device, 5, |device| rounds.launch(device, StreamId::DEFAULT, &round));
@@ -130,18 +130,14 @@ fn l2(context: &mut ProbeContext<'_>) -> Result<(), ProbeError> {
         for (rate, round) in &rows {
             println!("{title} {rate:.1} GB/s {round}");
         }
-        for order in [Order::Together, Order::Staggered, Order::Dealt] {
-            let Some((_, best)) = rows.iter().find(|row| row.1.order == order) else { continue };
-            println!("{best}: {:?}", rounds.verify(device, best));
-            for mib in
-                [1u64, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256]
-            {
-                let round = Round { bytes: mib << 20, tiles: 256, ..best.clone() };
-                let ns =
-                    times(device, 5, |device| rounds.launch(device, StreamId::DEFAULT, &round))?;
-                let rate = rounds.bytes_moved(&round) as f64 / ns[2];
-                println!("CURVE {title} {order:?} {mib} MiB {rate:.1} GB/s");
-            }
+        let Some((_, best)) = rows.first() else { continue };
+        println!("{best}: {:?}", rounds.verify(device, best));
+        for mib in [1u64, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256] {
+            let bytes = mib << 20;
+            let round = Round { bytes, moves: (2 * bytes).max(1 << 30), ..best.clone() };
+            let ns = times(device, 5, |device| rounds.launch(device, StreamId::DEFAULT, &round))?;
+            let rate = rounds.bytes_moved(&round) as f64 / ns[2];
+            println!("CURVE {title} {mib} MiB {rate:.1} GB/s");
         }
     }
     rounds.free(device)

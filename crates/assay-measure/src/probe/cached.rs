@@ -11,19 +11,8 @@ use super::{ProbeContext, ProbeError};
 const L2: &str = include_str!("../../../../kernels/measure/l2.ptx");
 const SHARED: &str = include_str!("../../../../kernels/measure/shared.ptx");
 
-/// Vectors of a tile for each thread.
+/// Vectors of a tile for each thread of a block.
 const TILE_VECTORS: u64 = 4;
-
-/// How blocks go over the region.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// All blocks read the same tiles at the same time.
-    Together,
-    /// All blocks read all tiles, each from another one on.
-    Staggered,
-    /// Blocks share a pass over the region among them, tile by tile.
-    Dealt,
-}
 
 /// One way to read or write a region that fits the L2 cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,57 +23,38 @@ pub struct Round {
     pub threads: u32,
     /// Blocks of each multiprocessor.
     pub each: u32,
-    /// How blocks go over the region.
-    pub order: Order,
-    /// The region, in bytes: rounded up to whole tiles.
+    /// The region, in bytes: rounded to whole tiles.
     pub bytes: u64,
-    /// Tiles that each block takes: rounded up to whole passes over the region.
-    pub tiles: u64,
+    /// Bytes that a launch moves, passing over the region: rounded up to whole tiles of each block.
+    pub moves: u64,
     /// Tiles that each block leaves out: 0, but for a control that proof must catch.
     pub leaves_out: u32,
 }
 
 impl std::fmt::Display for Round {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Round { symbol, threads, each, order, .. } = self;
-        write!(f, "{symbol} of {threads} threads, {each} blocks a multiprocessor, {order:?}")
+        let Round { symbol, threads, each, .. } = self;
+        write!(f, "{symbol} of {threads} threads, {each} blocks a multiprocessor")
     }
 }
 
 /// Every way to read the L2 cache that is worth a try.
-pub fn reads(bytes: u64) -> Vec<Round> {
+pub fn reads(bytes: u64, moves: u64) -> Vec<Round> {
     let mut all = Vec::new();
-    for symbol in [
-        "l2_read_4_cg",
-        "l2_read_8_cg",
-        "l2_read_16_cg",
-        "l2_read_4_once",
-        "l2_read_8_once",
-        "l2_read_16_once",
-    ] {
+    for symbol in ["l2_read_4", "l2_read_8", "l2_read_16"] {
         for (threads, each) in [(1024, 1), (1024, 2), (512, 4), (256, 8)] {
-            for order in [Order::Together, Order::Staggered, Order::Dealt] {
-                all.push(Round { symbol, threads, each, order, bytes, tiles: 1, leaves_out: 0 });
-            }
+            all.push(Round { symbol, threads, each, bytes, moves, leaves_out: 0 });
         }
     }
     all
 }
 
 /// Every way to write it.
-pub fn writes(bytes: u64) -> Vec<Round> {
-    [(1024, 1), (1024, 2), (512, 4), (256, 8), (128, 16)]
-        .into_iter()
-        .map(|(threads, each)| Round {
-            symbol: "l2_write",
-            threads,
-            each,
-            order: Order::Dealt,
-            bytes,
-            tiles: 1,
-            leaves_out: 0,
-        })
-        .collect()
+pub fn writes(bytes: u64, moves: u64) -> Vec<Round> {
+    let shapes = [(1024, 1), (1024, 2), (512, 1), (512, 4), (256, 8), (128, 16)];
+    let of =
+        |(threads, each)| Round { symbol: "l2_write", threads, each, bytes, moves, leaves_out: 0 };
+    shapes.map(of).to_vec()
 }
 
 /// A buffer of random words, and the kernels that go over the start of it again and again.
@@ -97,13 +67,26 @@ pub struct Rounds {
     multiprocessors: u32,
 }
 
-/// A round as it is launched: whole tiles, whole passes.
+/// A round as it is launched: whole tiles.
+#[derive(Clone, Copy)]
 struct Shape {
     blocks: u32,
+    /// Tiles of the region, vectors of a tile, and tiles that each block takes.
     tiles: u32,
-    shift: u32,
-    step: u32,
+    tile_vectors: u64,
     count: u32,
+}
+
+impl Shape {
+    /// Vectors of the region.
+    fn vectors(self) -> u64 {
+        u64::from(self.tiles) * self.tile_vectors
+    }
+
+    /// Tiles that the blocks take together.
+    fn taken(self) -> u64 {
+        u64::from(self.blocks) * u64::from(self.count)
+    }
 }
 
 impl Rounds {
@@ -124,56 +107,44 @@ impl Rounds {
     }
 
     fn shape(&self, round: &Round) -> Shape {
-        let tile_bytes = u64::from(round.threads) * TILE_VECTORS * VECTOR_BYTES;
-        let most = self.contents.bytes() / tile_bytes;
-        // A kernel takes four tiles at a time, so that passes end where its turns do.
-        let tiles = (round.bytes / tile_bytes).next_multiple_of(4).min(most & !3).max(4) as u32;
+        let tile_vectors = u64::from(round.threads) * TILE_VECTORS;
+        let tile_bytes = tile_vectors * VECTOR_BYTES;
+        let tiles = (round.bytes / tile_bytes).clamp(1, 1 << 24) as u32;
         let blocks = self.multiprocessors * round.each;
-        let (shift, step) = match round.order {
-            Order::Together => (0, 1),
-            Order::Staggered => ((tiles / blocks).max(1), 1),
-            Order::Dealt => (1, blocks % tiles),
-        };
-        let count = round.tiles.next_multiple_of(u64::from(tiles)).min(1 << 20) as u32;
-        Shape { blocks, tiles, shift, step, count: count.max(tiles) }
+        let wanted = round.moves.div_ceil(tile_bytes * u64::from(blocks));
+        // A kernel takes four tiles at a time.
+        let count = wanted.next_multiple_of(4).clamp(4, 1 << 20) as u32;
+        Shape { blocks, tiles, tile_vectors, count }
     }
 
     /// Bytes that a round moves, in one launch.
     pub fn bytes_moved(&self, round: &Round) -> u64 {
         let shape = self.shape(round);
-        let tile_bytes = u64::from(round.threads) * TILE_VECTORS * VECTOR_BYTES;
-        u64::from(shape.blocks) * u64::from(shape.count) * tile_bytes
+        shape.taken() * shape.tile_vectors * VECTOR_BYTES
     }
 
     /// Launches a round once.
     ///
     /// # Errors
-    /// The device's.
+    /// The device's; [`DeviceError::OutOfRange`] for a region that the buffer does not hold.
     pub fn launch(
         &self,
         device: &mut dyn Device,
         stream: StreamId,
         round: &Round,
     ) -> Result<(), DeviceError> {
-        let Shape { blocks, tiles, shift, step, count } = self.shape(round);
-        let needed = u64::from(tiles) * u64::from(round.threads) * TILE_VECTORS * VECTOR_BYTES;
-        if needed > self.contents.bytes() {
-            return Err(DeviceError::OutOfRange {
-                offset: 0,
-                length: needed,
-                bytes: self.contents.bytes(),
-            });
+        let shape = self.shape(round);
+        let (length, bytes) = (shape.vectors() * VECTOR_BYTES, self.contents.bytes());
+        if length > bytes {
+            return Err(DeviceError::OutOfRange { offset: 0, length, bytes });
         }
         let launch = Launch {
-            grid: [blocks, 1, 1],
+            grid: [shape.blocks, 1, 1],
             block: [round.threads, 1, 1],
             arguments: vec![
                 Argument::Buffer(self.buffer),
-                Argument::Buffer(self.buffer),
-                Argument::u32(tiles),
-                Argument::u32(shift),
-                Argument::u32(step),
-                Argument::u32(count.saturating_sub(round.leaves_out)),
+                Argument::u32(shape.tiles),
+                Argument::u32(shape.count.saturating_sub(round.leaves_out)),
                 Argument::u32(self.contents.bits),
                 Argument::u32(self.contents.seed),
                 Argument::Buffer(self.sum),
@@ -194,28 +165,31 @@ impl Rounds {
         }
         self.launch(device, StreamId::DEFAULT, round)?;
         let sum = read_word(device, self.sum)?;
+        // Together the blocks take tiles one after another, around and around.
         let shape = self.shape(round);
-        let vectors = u64::from(shape.tiles) * u64::from(round.threads) * TILE_VECTORS;
-        let passes = u64::from(shape.blocks) * u64::from(shape.count) / u64::from(shape.tiles);
-        let expected = self.contents.sum_of_first(vectors).wrapping_mul(passes as u32);
-        check_sum(round.symbol, sum, expected)
+        let (passes, rest) =
+            (shape.taken() / u64::from(shape.tiles), shape.taken() % u64::from(shape.tiles));
+        let whole = self.contents.sum_of_first(shape.vectors());
+        let part = self.contents.sum_of_first(rest * shape.tile_vectors);
+        check_sum(round.symbol, sum, whole.wrapping_mul(passes as u32).wrapping_add(part))
     }
 
     /// Spoils the region, has it written, and looks for what is not right again.
     fn verify_write(&self, device: &mut dyn Device, round: &Round) -> Result<(), ProbeError> {
         let shape = self.shape(round);
-        let vectors = u64::from(shape.tiles) * u64::from(round.threads) * TILE_VECTORS;
-        let wrong = Contents { seed: !self.contents.seed, ..self.contents };
-        self.filler.fill(device, self.buffer, wrong)?;
+        let taken = (shape.taken() * shape.tile_vectors).min(shape.vectors());
+        let other = Contents { seed: !self.contents.seed, ..self.contents };
+        self.filler.fill(device, self.buffer, other)?;
+        let before = self.filler.count_wrong(device, self.buffer, Expected::just(self.contents))?;
         self.launch(device, StreamId::DEFAULT, round)?;
         device.synchronize()?;
-        let all = self.filler.count_wrong(device, self.buffer, Expected::just(self.contents))?;
-        let rest = self.contents.vectors() - vectors.min(self.contents.vectors());
-        // What lies past the region must be as wrong as it was made; a few may be right by chance.
+        let after = self.filler.count_wrong(device, self.buffer, Expected::just(self.contents))?;
         self.filler.fill(device, self.buffer, self.contents)?;
-        if u64::from(all) > rest {
-            let left = u64::from(all) - rest;
-            let text = format!("{} left {left} of {vectors} vectors unwritten", round.symbol);
+        // A few vectors may have been right by chance before.
+        let set_right = u64::from(before.saturating_sub(after));
+        let chance = self.contents.vectors() - u64::from(before);
+        if set_right + chance < taken {
+            let text = format!("{} wrote {set_right} of {taken} vectors", round.symbol);
             return Err(ProbeError::Wrong(text));
         }
         Ok(())

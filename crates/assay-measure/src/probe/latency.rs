@@ -254,10 +254,10 @@ impl Run<'_, '_> {
         Ok(measured)
     }
 
-    /// A power of two of bytes that the device surely has free, 64 GiB at most.
+    /// A power of two of bytes that the device surely has free, 32 GiB at most.
     fn widest(&self) -> u64 {
         let half = (self.context.device.facts().memory_bytes / 2).max(32 << 20);
-        let most: u64 = if self.context.quick { 32 << 30 } else { 64 << 30 };
+        let most: u64 = if self.context.quick { 8 << 30 } else { 32 << 30 };
         1 << half.min(most).ilog2()
     }
 

@@ -3,7 +3,7 @@
 use assay_device::StreamId;
 use assay_record::{Entry, Figure};
 
-use super::cached::{Order, Round, Rounds, SharedReads, reads, writes};
+use super::cached::{Round, Rounds, SharedReads, reads, writes};
 use super::context::figure;
 use super::{Probe, ProbeContext, ProbeError, Quantity};
 use crate::statistics::median;
@@ -19,8 +19,8 @@ const L2_QUANTITIES: [Quantity; 3] = [
     Quantity {
         name: "l2_read",
         unit: "B/s",
-        method: "a region that fits, read past the L1 caches again and again and summed, the \
-                 fastest of several ways",
+        method: "a region that fits, read past the L1 caches pass after pass and summed, each line \
+                 by one multiprocessor at a time",
     },
     Quantity {
         name: "l2_write",
@@ -69,7 +69,8 @@ fn run_l2(context: &mut ProbeContext<'_>) -> Vec<Entry> {
         }
         if context.wants(write) && context.lost().is_none() {
             entries.push(context.attempt(write, |context| {
-                let best = fastest(context, &rounds, &writes(region))?;
+                let all = writes(region, moves(context));
+                let best = fastest(context, &rounds, &all)?;
                 round_entry(context, &rounds, write, &best)
             }));
         }
@@ -87,26 +88,28 @@ fn read_and_knee(
     l2: u64,
 ) -> Result<Vec<Entry>, ProbeError> {
     let [read, _, knee] = &L2_QUANTITIES;
-    let best = fastest(context, rounds, &reads(region))?;
+    let best = fastest(context, rounds, &reads(region, moves(context)))?;
     let entry = round_entry(context, rounds, read, &best)?;
-    let dealt: Vec<Round> =
-        reads(region).into_iter().filter(|round| round.order == Order::Dealt).collect();
-    let dealt = fastest(context, rounds, &dealt)?;
-    let points = curve(context, rounds, &dealt, l2)?;
+    let points = curve(context, rounds, &best, l2)?;
     let knee = match knee_of(&points) {
-        Some(bytes) => {
-            let near =
-                |at: f64| points.iter().map(|p| p.0).filter(move |x| (*x < bytes) == (at < 0.0));
-            let low = near(-1.0).fold(0.0, f64::max);
-            let high = near(1.0).fold(f64::INFINITY, f64::min);
+        Some(Knee { bytes, between: (below, above) }) => {
             let samples = points.len() as u64;
             let sm_clock_mhz = entry.sm_clock_mhz;
-            knee.measured(Figure { value: bytes, samples, p5: low, p95: high, sm_clock_mhz })
-                .trusted(0.7, "inferred from a curve; the percentiles are its neighbouring points")
+            knee.measured(Figure { value: bytes, samples, p5: below, p95: above, sm_clock_mhz })
+                .trusted(0.7, "inferred from a curve; the percentiles are its points beside it")
         }
         None => knee.failed("the curve over sizes has no step"),
     };
     Ok(vec![entry.along("bytes", points), knee])
+}
+
+/// Bytes of a launch: about a millisecond.
+fn moves(context: &ProbeContext<'_>) -> u64 {
+    match (context.tiny, context.quick) {
+        (true, _) => 64 << 10,
+        (_, true) => 4 << 30,
+        _ => 8 << 30,
+    }
 }
 
 fn fastest(
@@ -147,29 +150,36 @@ fn clocked(context: &ProbeContext<'_>, bytes_per_clock: f64) -> Option<f64> {
 }
 
 /// Rates of reading over the size of the region.
+///
+/// Few passes a launch: over many, blocks that find their lines in the cache catch up with those
+/// that fetch them, and a region far over the cache looks as if it were in it.
 fn curve(
     context: &mut ProbeContext<'_>,
     rounds: &Rounds,
     best: &Round,
     l2: u64,
 ) -> Result<Vec<(f64, f64)>, ProbeError> {
-    let mut points = Vec::new();
-    let parts: &[u64] = if context.tiny {
-        &[4, 16, 64]
-    } else {
-        &[2, 4, 6, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 22, 24, 28, 32, 40, 48, 64]
+    let sixteenths: &[u64] = match (context.tiny, context.quick) {
+        (true, _) => &[4, 16, 64],
+        (_, true) => &[2, 4, 6, 8, 10, 12, 13, 14, 15, 16, 17, 18, 20, 24, 32, 48, 64],
+        _ => &[
+            2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 32,
+            36, 40, 48, 56, 64,
+        ],
     };
-    for part in parts {
+    let samples = if context.quick { 3 } else { 9 };
+    let plan = crate::Plan {
+        least_samples: samples,
+        most_samples: samples,
+        warm_up_launches: 1,
+        ..context.plan()
+    };
+    let mut points = Vec::new();
+    for part in sixteenths {
         let bytes = l2 * part / 16;
-        let round = Round { bytes, tiles: 256, ..best.clone() };
+        let moves = if context.tiny { 2 * bytes } else { (2 * bytes).max(1 << 30) };
+        let round = Round { bytes, moves, ..best.clone() };
         let amount = rounds.bytes_moved(&round) as f64;
-        let samples = if context.quick { 3 } else { 7 };
-        let plan = crate::Plan {
-            least_samples: samples,
-            most_samples: samples,
-            warm_up_launches: 1,
-            ..context.plan()
-        };
         let samples =
             context.measure(&plan, &mut |device, stream| rounds.launch(device, stream, &round))?;
         points.push((bytes as f64, amount / median(&samples.duration_ns) * 1e9));
@@ -177,8 +187,16 @@ fn curve(
     Ok(points)
 }
 
+/// Where a curve steps down.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Knee {
+    bytes: f64,
+    /// The points of the curve on each side.
+    between: (f64, f64),
+}
+
 /// Where a curve has come half of the way from its first values down to its last.
-fn knee_of(points: &[(f64, f64)]) -> Option<f64> {
+fn knee_of(points: &[(f64, f64)]) -> Option<Knee> {
     let part = (points.len() / 4).max(1);
     let of =
         |points: &[(f64, f64)]| median(&points.iter().map(|point| point.1).collect::<Vec<_>>());
@@ -189,7 +207,8 @@ fn knee_of(points: &[(f64, f64)]) -> Option<f64> {
     let middle = f64::midpoint(high, low);
     let step = points.windows(2).find(|pair| pair[0].1 >= middle && pair[1].1 < middle)?;
     let [(x0, y0), (x1, y1)] = [step[0], step[1]];
-    Some(x0 + (x1 - x0) * (y0 - middle) / (y0 - y1))
+    let bytes = x0 + (x1 - x0) * (y0 - middle) / (y0 - y1);
+    Some(Knee { bytes, between: (x0, x1) })
 }
 
 fn run_shared(context: &mut ProbeContext<'_>) -> Vec<Entry> {
@@ -230,7 +249,8 @@ mod tests {
         };
         let sizes: Vec<f64> = (1..=40).map(f64::from).collect();
         let found = knee_of(&curve(&sizes, 25.0)).expect("a step");
-        assert!((24.0..=25.0).contains(&found), "{found}");
+        assert_eq!(found.between, (24.0, 25.0));
+        assert!((24.0..=25.0).contains(&found.bytes), "{found:?}");
         assert_eq!(knee_of(&curve(&sizes, 100.0)), None, "a flat curve has none");
         assert_eq!(knee_of(&[]), None);
     }

@@ -2,7 +2,7 @@
 
 use assay_device::{Argument, BufferId, Device, DeviceError, Launch, ModuleId, StreamId};
 
-use super::contents::{Contents, Expected, Filler, read_word};
+use super::contents::{Contents, Expected, Filler, VECTOR_BYTES, read_word};
 use super::{ProbeContext, ProbeError};
 
 const STREAM: &str = include_str!("../../../../kernels/measure/stream.ptx");
@@ -80,15 +80,38 @@ impl Variant {
             symbol: format!("{}_{flight}{way}", motion.name()),
             threads,
             blocks,
-            tile_bytes: 16 * u64::from(flight) * u64::from(threads),
+            tile_bytes: VECTOR_BYTES * u64::from(flight) * u64::from(threads),
             stages: 0,
             leaves_out: 0,
         }
     }
 
-    fn bulk(motion: Motion, threads: u32, each: u32, tile_bytes: u64, stages: u32) -> Variant {
-        let symbol = format!("{}_bulk", motion.name());
-        Variant { symbol, threads, blocks: Blocks::Each(each), tile_bytes, stages, leaves_out: 0 }
+    fn bulk(each: u32, tile_bytes: u64, stages: u32) -> Variant {
+        Variant {
+            symbol: "read_bulk".to_owned(),
+            threads: 256,
+            blocks: Blocks::Each(each),
+            tile_bytes,
+            stages,
+            leaves_out: 0,
+        }
+    }
+
+    /// The copy that the driver has for everyone, which a library's copies come down to.
+    fn driver_copy() -> Variant {
+        Variant {
+            symbol: "the driver's own copy".to_owned(),
+            threads: 0,
+            blocks: Blocks::Tile,
+            tile_bytes: VECTOR_BYTES,
+            stages: 0,
+            leaves_out: 0,
+        }
+    }
+
+    /// Whether it is a copy of the driver's and no kernel.
+    fn is_driver_copy(&self) -> bool {
+        self.threads == 0
     }
 
     fn shared_bytes(&self) -> u32 {
@@ -98,6 +121,9 @@ impl Variant {
 
 impl std::fmt::Display for Variant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_driver_copy() {
+            return f.write_str(&self.symbol);
+        }
         write!(f, "{} of {} threads, ", self.symbol, self.threads)?;
         match self.blocks {
             Blocks::Tile => write!(f, "a block a tile")?,
@@ -115,11 +141,11 @@ pub fn variants(motion: Motion, architecture: u32) -> Vec<Variant> {
     let mut all = Vec::new();
     let flights: &[u32] = match motion {
         Motion::Read => &[1, 2, 4, 8, 16],
-        Motion::Copy => &[1, 2, 4, 8, 16],
-        _ => &[1, 2, 4, 8],
+        Motion::Write | Motion::Triad => &[1, 2, 4],
+        Motion::Copy | Motion::Gather => &[1, 2, 4, 8],
     };
     for &flight in flights {
-        for way in ['a', 'b', 'c'] {
+        for way in ['a', 'b'] {
             for threads in [256, 512, 1024] {
                 for blocks in [Blocks::Tile, Blocks::Each(2048 / threads)] {
                     all.push(Variant::direct(motion, flight, way, threads, blocks));
@@ -127,30 +153,12 @@ pub fn variants(motion: Motion, architecture: u32) -> Vec<Variant> {
             }
         }
     }
-    if architecture >= 90 {
-        all.extend(bulk_variants(motion));
+    if motion == Motion::Read && architecture >= 90 {
+        let bulk = [(4, 16, 2), (2, 16, 4), (2, 8, 4), (1, 16, 8), (8, 4, 4)];
+        all.extend(bulk.map(|(each, kib, stages)| Variant::bulk(each, kib << 10, stages)));
     }
-    all
-}
-
-fn bulk_variants(motion: Motion) -> Vec<Variant> {
-    let mut all = Vec::new();
-    for (each, kib) in [(1, 192u64), (2, 96), (4, 48), (8, 24)] {
-        for (tile_kib, stages) in [(4u64, 4u32), (8, 2), (8, 4), (8, 8), (16, 2), (16, 4), (16, 8)]
-        {
-            if tile_kib * u64::from(stages) > kib || tile_kib * u64::from(stages) * 3 < kib {
-                continue;
-            }
-            let bytes = tile_kib << 10;
-            match motion {
-                Motion::Read => all.push(Variant::bulk(motion, 256, each, bytes, stages)),
-                Motion::Copy => all.push(Variant::bulk(motion, 32, each, bytes, stages)),
-                Motion::Write if stages <= 4 => {
-                    all.push(Variant::bulk(motion, 256, each, bytes, stages));
-                }
-                _ => {}
-            }
-        }
+    if motion == Motion::Copy {
+        all.push(Variant::driver_copy());
     }
     all
 }
@@ -210,6 +218,11 @@ impl Streams {
         stream: StreamId,
         variant: &Variant,
     ) -> Result<(), DeviceError> {
+        let vectors = self.contents.vectors().saturating_sub(variant.leaves_out);
+        let [from, _, to] = self.buffers;
+        if variant.is_driver_copy() {
+            return device.copy(stream, (from, 0), (to, 0), vectors * VECTOR_BYTES);
+        }
         let none = || DeviceError::Unsupported { what: "bulk copies".into() };
         let module = match variant.stages {
             0 => self.module,
@@ -222,7 +235,7 @@ impl Streams {
         };
         let mut arguments: Vec<Argument> = self.buffers.map(Argument::Buffer).into();
         arguments.extend([
-            Argument::u64(self.contents.vectors().saturating_sub(variant.leaves_out)),
+            Argument::u64(vectors),
             Argument::u32(self.contents.bits),
             Argument::u32(self.contents.seed),
             Argument::Buffer(self.sum),
