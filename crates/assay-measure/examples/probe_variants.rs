@@ -15,7 +15,7 @@ fn main() {
         Ok(device) => device,
         Err(error) => return eprintln!("error: {error}"),
     };
-    println!("{} {:?}", device.facts().name, device.timing_facts());
+    eprintln!("{} {:?}", device.facts().name, device.timing_facts());
     if only.starts_with("dossier") {
         return dossier(&mut *device, only == "dossier-quick");
     }

@@ -43,7 +43,8 @@ impl Motion {
         }
     }
 
-    fn sums(self) -> bool {
+    /// Whether it stores nothing.
+    pub fn only_reads(self) -> bool {
         matches!(self, Motion::Read | Motion::Gather)
     }
 }
@@ -267,7 +268,7 @@ impl Streams {
     ) -> Result<(), ProbeError> {
         device.write(self.sum, 0, &[0; 4])?;
         let out = self.buffers[2];
-        if !motion.sums() {
+        if !motion.only_reads() {
             let bytes = self.contents.bytes();
             match device.fill(StreamId::DEFAULT, out, 0, bytes, 0xA5) {
                 Ok(()) | Err(DeviceError::Unsupported { .. }) => {}
@@ -276,7 +277,7 @@ impl Streams {
         }
         self.launch(device, StreamId::DEFAULT, variant)?;
         device.synchronize()?;
-        if motion.sums() {
+        if motion.only_reads() {
             let (sum, expected) = (read_word(device, self.sum)?, self.contents.sum());
             return check_sum(&variant.symbol, sum, expected);
         }
