@@ -14,7 +14,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* at) {
 }
 
 __device__ __forceinline__ void barrier_init(uint64_t* barrier) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+    uint32_t at = shared_address(barrier);
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
 }
 
 // The copy of a tile into shared memory, which ends the phase of its barrier.
@@ -23,8 +24,8 @@ __device__ __forceinline__ void fetch(void* to, const void* from, uint32_t bytes
     uint32_t at = shared_address(barrier);
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
                  : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-                 "[%3];" ::"r"(shared_address(to)),
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
                  "l"(from), "r"(bytes), "r"(at)
                  : "memory");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use assay_device::{Device, DeviceError};
 use assay_measure::probe::{Head, ProbeContext, Progress as Step, Quantity, probes, select, take};
-use assay_record::{Dossier, EntryStatus, ExitCode};
+use assay_record::{Dossier, Entry, EntryStatus, ExitCode};
 use clap::Args;
 
 use crate::console::{Color, Console};
@@ -56,8 +56,16 @@ pub(crate) fn probe(arguments: &ProbeArguments, console: Console) -> Result<Exit
                     .to_owned(),
             ));
     }
-    let failed = dossier.entries.iter().any(|entry| entry.status == EntryStatus::Failed);
-    Ok(if failed { ExitCode::Problems } else { ExitCode::Holds })
+    Ok(verdict(&dossier))
+}
+
+/// 1 where a probe failed, and 4, which is worse, where the clock never settled under one.
+fn verdict(dossier: &Dossier) -> ExitCode {
+    let any = |holds: &dyn Fn(&Entry) -> bool| dossier.entries.iter().any(holds);
+    let failed = any(&|entry| entry.status == EntryStatus::Failed);
+    let unsettled = any(&|entry| entry.confidence_reason.contains("clock never settled"));
+    let exit = if failed { ExitCode::Problems } else { ExitCode::Holds };
+    if unsettled { exit.worst(ExitCode::Unstable) } else { exit }
 }
 
 /// A reason that is only known as words.

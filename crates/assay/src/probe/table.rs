@@ -26,8 +26,11 @@ pub(super) fn dossier(dossier: &Dossier) -> String {
         let reason = entry.reason.as_deref().unwrap_or_default();
         let _ = write!(text, "\n{word} {}: {reason}", entry.name);
     }
-    let valueless = dossier.entries.iter().any(|entry| entry.reason.is_some());
-    text.push_str(if valueless { "\n\n" } else { "\n" });
+    let unsettled = |entry: &&Entry| entry.confidence_reason.contains("clock never settled");
+    for entry in dossier.entries.iter().filter(unsettled) {
+        let _ = write!(text, "\nUNSTABLE {}: {}", entry.name, entry.confidence_reason);
+    }
+    text.push_str("\n\n");
     text + &summary(dossier) + "\n"
 }
 
