@@ -99,7 +99,11 @@ fn open(name: &str) -> Result<Box<dyn Device>, Failure> {
             DeviceError::OutOfMemory { .. } | DeviceError::Lost { .. } => ExitCode::Problems,
             _ => ExitCode::NoDevice,
         };
-        let more = error.hint().map_or(hint.to_owned(), |own| format!("{own}; {hint}"));
+        let more = match (&error, error.hint()) {
+            // The device's own words offer the emulator, which has nothing to measure.
+            (DeviceError::DriverMissing { .. }, _) | (_, None) => hint.to_owned(),
+            (_, Some(own)) => format!("{own}; {hint}"),
+        };
         Failure::new(exit, format!("cannot probe {name}")).caused_by(&error).hint(more)
     })?;
     if device.timing_facts().is_some_and(|facts| facts.asynchronous) {
