@@ -13,6 +13,8 @@ use crate::lower;
 /// What an instruction does once its guard is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Action {
+    /// Only counts.
+    Nothing,
     /// Computes in registers.
     Compute(Compute),
     /// Goes to another instruction.

@@ -254,6 +254,7 @@ impl<'m, O: Observer> Engine<'m, O> {
                     unsafe { function(&mut self.frame, &op.operands, active) };
                     pc += 1;
                 }
+                Action::Nothing => pc += 1,
                 Action::Jump(target) => {
                     self.account(pc + 1 - start);
                     if active == mask {

@@ -10,8 +10,8 @@ use assay_ptx::opcode::Base;
 use super::family::Family;
 use super::layout::{Home, parameters};
 use super::{
-    Context, arithmetic, bulk, cluster, control, convert, float, matrix, mbarrier, memory, video,
-    warp, wgmma, wide, wmma,
+    Context, arithmetic, bulk, cluster, constants, control, convert, float, matrix, mbarrier,
+    memory, video, warp, wgmma, wide, wmma,
 };
 use crate::execute::effect::Effect;
 use crate::execute::frame::{
@@ -30,8 +30,10 @@ pub(crate) struct Body<'c, 'm> {
     pub(crate) context: &'c mut Context<'m>,
     pub(crate) source: &'m Source,
     pub(crate) index: usize,
-    /// The slot of each register: a row, or a predicate.
+    /// The slot of each register: a row, a predicate, or a constant.
     slots: Vec<Slot>,
+    /// Whether each instruction only makes a register a constant, which it is already.
+    known: Vec<bool>,
     next_row: u32,
     most_rows: u32,
     next_predicate: PredicateSlot,
@@ -54,6 +56,7 @@ impl<'c, 'm> Body<'c, 'm> {
             source,
             index,
             slots: Vec::new(),
+            known: Vec::new(),
             next_row: 0,
             most_rows: 0,
             next_predicate: FIRST_PREDICATE + 1,
@@ -77,7 +80,8 @@ impl<'c, 'm> Body<'c, 'm> {
     /// width, and lanes that wait elsewhere keep theirs.
     fn assign_slots(&mut self) {
         let graph = Graph::of(self.source);
-        let allocation = Allocation::of(self.source, &Liveness::of(self.source, &graph));
+        let liveness = Liveness::of(self.source, &graph);
+        let allocation = Allocation::of(self.source, &liveness);
         // Contraction reads a product's operands later than the product did.
         let shared = self.context.contract.is_none();
         let mut starts = [0; Class::ALL.len()];
@@ -107,6 +111,21 @@ impl<'c, 'm> Body<'c, 'm> {
             self.slots.push(starts[class as usize] + rows * slot);
         }
         self.most_rows = self.next_row;
+        self.known = vec![false; self.source.body.len()];
+        if shared {
+            self.find_constants(&constants::written_once(self.source, &liveness));
+        }
+    }
+
+    /// Has registers that are constants of the launch read from there.
+    fn find_constants(&mut self, written_once: &[bool]) {
+        for (number, instruction) in self.source.body.iter().enumerate() {
+            let found = constants::constant_of(self, instruction);
+            if let Some((id, slot)) = found.filter(|(id, _)| written_once[id.index()]) {
+                self.slots[id.index()] = slot;
+                self.known[number] = true;
+            }
+        }
     }
 
     fn instructions(&mut self) {
@@ -151,6 +170,10 @@ impl<'c, 'm> Body<'c, 'm> {
     }
 
     fn instruction(&mut self, number: usize, i: &'m Instruction) -> Lowered {
+        if self.known[number] {
+            self.emit(Action::Nothing, Operands::default());
+            return Ok(());
+        }
         if wide::is_wide(i) {
             return wide::lower(self, i);
         }

@@ -21,7 +21,7 @@ pub(super) fn check(code: &Code, functions: &[usize]) -> bool {
         let later = entries.filter(|&entry| entry > first && entry != u32::MAX).min();
         let end = later.map_or(code.ops.len(), |end| end as usize);
         code.ops[first as usize..end].iter().all(|op| match op.action {
-            Action::Compute(_) | Action::Jump(_) => true,
+            Action::Nothing | Action::Compute(_) | Action::Jump(_) => true,
             Action::Effect(Effect::Call) => {
                 let call = &code.calls[op.operands.immediate as usize];
                 !matches!(call.callee, Callee::BuiltIn(_))

@@ -283,6 +283,35 @@ pub(super) fn lists_of(effect: Effect, operands: &Operands) -> Option<Range<usiz
     listed.then_some(first..first + count)
 }
 
+/// The constant that a load of a kernel parameter into one register of `bits` bits gives.
+pub(super) fn parameter_constant(
+    body: &mut Body<'_, '_>,
+    i: &Instruction,
+    bits: u32,
+) -> Option<Slot> {
+    let ty = i.opcode.ty()?;
+    let Operand::Address(address) = i.operands.get(1)? else { return None };
+    let cut = bits == 16 && ty.is_signed();
+    if cut || !matches!(space(body, i, address), Ok(SpaceKind::Param)) {
+        return None;
+    }
+    let offset = parameter_offset(body, ty, address, 1)?;
+    let (bytes, signed) = (ty.bytes() as u8, ty.is_signed());
+    let constant = Constant::Parameter { offset, bytes, signed, wide: bits == 64 };
+    Some(body.context.constant(constant))
+}
+
+/// Where `count` values of a type lie among the parameters, if a parameter holds them all.
+fn parameter_offset(body: &Body<'_, '_>, ty: Type, address: &Address, count: usize) -> Option<u32> {
+    let AddressBase::Variable(Symbol::Parameter(index)) = address.base else { return None };
+    let (layouts, _) = super::layout::parameters(&body.source.params);
+    let layout = layouts.get(index as usize)?;
+    let (bytes, start) = (u64::from(ty.bytes()), u64::try_from(address.offset).ok()?);
+    let end = start.checked_add(bytes * count as u64)?;
+    let inside = end <= u64::from(layout.size) && start.is_multiple_of(bytes);
+    inside.then(|| layout.offset + start as u32)
+}
+
 /// A kernel parameter at a fixed offset is a constant of the launch.
 fn parameter_moves(
     body: &mut Body<'_, '_>,
@@ -290,25 +319,17 @@ fn parameter_moves(
     address: &Address,
     parts: &[Operand],
 ) -> Lowered<bool> {
-    let AddressBase::Variable(Symbol::Parameter(index)) = address.base else {
+    let Some(start) = parameter_offset(body, ty, address, parts.len()) else {
         return Ok(false);
     };
-    let (layouts, _) = super::layout::parameters(&body.source.params);
-    let layout = layouts[index as usize];
     let bytes = ty.bytes();
-    let inside = address.offset >= 0
-        && address.offset as u64 + u64::from(bytes) * parts.len() as u64 <= u64::from(layout.size)
-        && (address.offset as u64).is_multiple_of(u64::from(bytes));
-    if !inside {
-        return Ok(false);
-    }
     for (number, part) in parts.iter().enumerate() {
         let Operand::Register(id) = part else {
             continue;
         };
         let bits = body.register_bits(*id);
         let constant = Constant::Parameter {
-            offset: layout.offset + address.offset as u32 + bytes * number as u32,
+            offset: start + bytes * number as u32,
             bytes: bytes as u8,
             signed: ty.is_signed(),
             wide: bits == 64,

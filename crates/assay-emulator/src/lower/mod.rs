@@ -4,6 +4,7 @@ mod arithmetic;
 mod body;
 mod bulk;
 mod cluster;
+mod constants;
 mod control;
 mod convert;
 mod family;
