@@ -68,6 +68,20 @@ impl Prepared {
         Ok(())
     }
 
+    /// Instructions of warps of one run, on a device that counts them; 0 on one that does not.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn count(&self, device: &mut dyn Device) -> Result<u64, DeviceError> {
+        let mut all = 0u64;
+        for (symbol, launch) in &self.launches {
+            let launch = Launch { symbol, ..launch.clone() };
+            let report = device.launch(StreamId::DEFAULT, &launch)?;
+            all = all.saturating_add(report.warp_instructions.unwrap_or(0));
+        }
+        Ok(all)
+    }
+
     /// Bytes that one run must move at least: every input read once, every output written once.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -8,21 +8,28 @@
 //! A [`Stopwatch`] times launches as a [`Plan`] says and gives [`Samples`]; a [`Summary`] holds
 //! what they say. docs/measuring.md tells how, and what cannot be known this way.
 
+pub mod certify;
 mod clock;
+mod drift;
 mod error;
+mod pinned;
 mod plan;
 pub mod probe;
 mod record;
 mod samples;
+pub mod stamps;
 pub mod statistics;
 mod stopwatch;
 mod summary;
+pub mod sweep;
 mod ulp;
 mod verdict;
 mod versus;
 
 pub use clock::{Taken, is_off, reference_clock};
+pub use drift::dossier_drift;
 pub use error::MeasureError;
+pub use pinned::{pinned_dossiers, pinned_for};
 pub use plan::{Cache, Plan};
 pub use record::{place, series, versus_series};
 pub use samples::{Ended, Method, Rejected, Samples};

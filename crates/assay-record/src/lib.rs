@@ -12,6 +12,7 @@
 
 mod bench;
 mod case;
+mod certificate;
 mod checked;
 mod chip;
 mod comparison;
@@ -27,12 +28,17 @@ mod recipe;
 mod report;
 mod shard;
 mod stamps;
+mod sweep;
 
 pub use bench::{
     BENCH_SCHEMA, BenchError, BenchRecord, Effect, Placement, RejectedSample, Series, Timing,
     Verdict, Versus,
 };
 pub use case::{CaseName, CaseNameError};
+pub use certificate::{
+    CERTIFICATE_SCHEMA, Certificate, Drift, DriftStanding, EntryDrift, InvariantControl,
+    InvariantResult, InvariantStanding,
+};
 pub use checked::{Checked, NotChecked, Standing};
 pub use chip::{ChipFit, ChipOccupancy, LoadedKernel, LoadedOccupancy};
 pub use comparison::{
@@ -58,3 +64,4 @@ pub use report::{
 };
 pub use shard::{NoPart, Part, Shard};
 pub use stamps::{Mark, PhaseStatistics, STAMPS_SCHEMA, StampLane, StampOverhead, StampRecord};
+pub use sweep::{Configuration, RowStatus, SWEEP_SCHEMA, SweepRecord, SweepRow, SweepVerdict};

@@ -28,6 +28,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Hold a device's dossier against invariants that every working device satisfies
+    #[command(after_help = EXIT_CODES)]
+    Certify(Box<crate::certify::CertifyArguments>),
     /// Run kernels and planted controls through the gates
     #[command(after_help = EXIT_CODES)]
     Check(Box<CheckArguments>),
@@ -46,6 +49,12 @@ pub(crate) enum Command {
     /// Measure what a GPU can do, each quantity by a kernel of its own, as a dossier
     #[command(after_help = EXIT_CODES)]
     Probe(crate::probe::ProbeArguments),
+    /// Show phase stamps on a demonstration: when each warp was where, and what a stamp costs
+    #[command(after_help = EXIT_CODES)]
+    Stamps(crate::stamps::StampsArguments),
+    /// Find the fastest launch configuration of a kernel that is right
+    #[command(after_help = EXIT_CODES)]
+    Sweep(crate::sweep::SweepArguments),
     /// Say what this machine can run, and what to install for the rest
     Doctor(DoctorArguments),
     /// Judge one kernel at one gate, as a `check` asks on stdin

@@ -1,5 +1,6 @@
 //! The command line of Assay, the instrument that tests GPU kernels, and can fail.
 
+mod certify;
 mod check;
 mod child;
 mod cli;
@@ -14,12 +15,15 @@ mod merge;
 mod npz;
 mod output;
 mod parent;
+mod pictures;
 mod probe;
 mod progress;
 mod protocol;
 mod render;
 mod repro;
+mod stamps;
 mod suite;
+mod sweep;
 mod triton;
 
 use std::panic::catch_unwind;
@@ -48,15 +52,19 @@ fn main() -> process::ExitCode {
 
 fn run(command: &Command) -> ExitCode {
     let console = Console::new(match command {
+        Command::Certify(arguments) => arguments.color,
         Command::Check(arguments) => arguments.color,
         Command::Fuzz(arguments) => arguments.color,
         Command::Merge(arguments) => arguments.color,
         Command::Doctor(arguments) => arguments.color,
         Command::Limits(arguments) => arguments.color,
+        Command::Stamps(arguments) => arguments.color,
+        Command::Sweep(arguments) => arguments.color,
         Command::Child | Command::FuzzChild => Color::Never,
         Command::Probe(arguments) => arguments.color,
     });
     let result = match command {
+        Command::Certify(arguments) => certify::certify(arguments, console),
         Command::Check(arguments) => check::check(arguments, console),
         Command::Fuzz(arguments) => fuzz::run(arguments, console),
         Command::FuzzChild => fuzz::child::run(),
@@ -67,6 +75,8 @@ fn run(command: &Command) -> ExitCode {
         }
         Command::Limits(arguments) => limits::limits(arguments, console),
         Command::Probe(arguments) => probe::probe(arguments, console),
+        Command::Stamps(arguments) => stamps::stamps(arguments, console),
+        Command::Sweep(arguments) => sweep::sweep(arguments, console),
         Command::Child => child::serve(),
     };
     result.unwrap_or_else(|failure| {

@@ -225,8 +225,9 @@ pub(crate) fn dossier() -> Dossier {
         latency("latency_shared_cycles", "cycles", 29.0),
     ];
     let text = r#"{ "schema": 1, "assay_version": "0", "command": "",
-        "date": "2026-11-30T00:00:00Z", "seed": 1, "quick": false, "seconds": 1.0, "entries": [], "device": { "name": "made-up",
-        "backend": "cuda", "architecture": "sm_90", "multiprocessors": 132, "memory_bytes": 1 } }"#;
+        "date": "2026-11-30T00:00:00Z", "seed": 1, "quick": false, "seconds": 1.0,
+        "entries": [], "device": { "name": "made-up", "backend": "cuda",
+        "architecture": "sm_90", "multiprocessors": 132, "memory_bytes": 1 } }"#;
     let mut dossier = Dossier::from_json(text).expect("a dossier");
     dossier.entries = entries;
     dossier

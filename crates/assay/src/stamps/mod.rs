@@ -1,0 +1,117 @@
+//! `assay stamps`: phase stamps shown on a kernel of Assay's own, and what one costs.
+
+mod render;
+
+use std::path::{Path, PathBuf};
+
+use assay_device::{Device, DeviceError};
+use assay_measure::stamps::{
+    DEMO_PHASES, HEADER, StampError, demo, overhead, sm_clock_mhz, statistics, warnings,
+};
+use assay_picture::timeline;
+use assay_record::{ExitCode, STAMPS_SCHEMA, StampRecord};
+use clap::Args;
+
+use crate::console::{Color, Console};
+use crate::failure::Failure;
+use crate::pictures;
+
+/// What can be typed after `assay stamps`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StampsArguments {
+    /// Where to run: `cuda`, `cuda:1`, or `emulator`, whose cycles are instructions of a warp
+    #[arg(long, value_name = "NAME", default_value = "emulator")]
+    pub(crate) device: String,
+    /// Blocks of the demonstration, of four warps each
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) blocks: u32,
+    /// Steps of work on every element
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) rounds: u32,
+    /// Print the header to include, and nothing else
+    #[arg(long, exclusive = true)]
+    pub(crate) header: bool,
+    /// Draw the timeline as SVG into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write the stamps as JSON to a file, or to stdout in place of the table with `-`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// When to colour words
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+/// Runs the demonstration and shows what its stamps say.
+pub(crate) fn stamps(arguments: &StampsArguments, console: Console) -> Result<ExitCode, Failure> {
+    if arguments.header {
+        Console::out_plain(HEADER);
+        return Ok(ExitCode::Holds);
+    }
+    let mut device = assay_device::open(&arguments.device).map_err(|error| refused(&error))?;
+    let record = record(&mut *device, arguments).map_err(|error| stopped(&error))?;
+    if let Some(path) = &arguments.svg {
+        pictures::save(path, &timeline(&record))?;
+    }
+    write(&record, arguments.json.as_deref(), console)?;
+    Ok(if record.warnings.is_empty() { ExitCode::Holds } else { ExitCode::Problems })
+}
+
+fn refused(error: &DeviceError) -> Failure {
+    let hint = "without a GPU, `--device emulator` shows how stamps work";
+    let hint = error.hint().map_or(hint.to_owned(), |own| format!("{own}; {hint}"));
+    Failure::new(ExitCode::NoDevice, "there is no such device").caused_by(error).hint(hint)
+}
+
+fn stopped(error: &StampError) -> Failure {
+    let exit = match error {
+        StampError::Size { .. } => ExitCode::Request,
+        _ => ExitCode::Problems,
+    };
+    let hint = match error {
+        StampError::Device(error) => error.hint(),
+        StampError::Size { .. } => Some("choose --blocks from 1 to a million".to_owned()),
+        _ => None,
+    };
+    Failure::new(exit, "there are no stamps").caused_by(error).hint(hint)
+}
+
+fn record(device: &mut dyn Device, arguments: &StampsArguments) -> Result<StampRecord, StampError> {
+    let overhead = overhead(device)?;
+    let demo = demo(device, arguments.blocks, arguments.rounds)?;
+    let phases = DEMO_PHASES.map(str::to_owned).to_vec();
+    let facts = device.facts();
+    Ok(StampRecord {
+        schema: STAMPS_SCHEMA,
+        kernel: "staged_sum".to_owned(),
+        device: facts.name.clone(),
+        driver: facts.driver.clone(),
+        date: crate::date::now(),
+        command: crate::command_line(),
+        statistics: statistics(&phases, &demo.lanes),
+        phases,
+        dropped: demo.dropped,
+        sm_clock_mhz: sm_clock_mhz(&demo.lanes),
+        overhead,
+        warnings: warnings(&demo.lanes, demo.dropped),
+        lanes: demo.lanes,
+    })
+}
+
+fn write(record: &StampRecord, json: Option<&Path>, console: Console) -> Result<(), Failure> {
+    let text = record.to_json().map_err(|error| {
+        Failure::new(ExitCode::Internal, "the stamps have no JSON form").caused_by(&error)
+    })?;
+    match json {
+        Some(path) if path == Path::new("-") => {
+            Console::out_plain(&text);
+            return Ok(());
+        }
+        Some(path) => std::fs::write(path, text).map_err(|error| {
+            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
+        })?,
+        None => {}
+    }
+    console.out(&render::stamps(record));
+    Ok(())
+}

@@ -1,0 +1,3 @@
+// The demonstration with its stamps off.
+
+#include "staged_sum.cuh"
