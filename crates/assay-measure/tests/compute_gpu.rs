@@ -22,7 +22,9 @@ fn gpu(test: &str) -> Option<Box<dyn Device>> {
 
 fn entries(device: &mut dyn Device, text: &str) -> Vec<Entry> {
     let mut context = ProbeContext::new(device, true, 7);
-    let made = run(&mut context, &select(&probes(), text), &mut |_| {});
+    context.only = Some(text.to_owned());
+    let chosen = select(&context, &probes());
+    let made = run(&mut context, &chosen, &mut |_| {});
     for entry in &made {
         let (name, unit) = (&entry.name, &entry.unit);
         let part = entry.part_of_limit().map_or(String::new(), |part| format!(", {part:.4} of it"));
