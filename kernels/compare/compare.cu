@@ -6,21 +6,23 @@
 // CPU, so that the sums have the same bits too.
 //
 // Errors of formats of up to 32 bits are differences rounded once to fp32, whose squares fp64 holds
-// exactly. What cannot be decided by one comparison in fp32 is decided again, exactly, by `doubt`:
-// few elements come there unless the tensors differ in earnest.
+// exactly. Four elements are counted together where all of them are finite, of equal signs, not far
+// apart and no zero for something else; what is none of this is counted one by one. Whether they
+// are within the tolerance is first asked of one comparison in fp32 with what lies surely below it.
 //
-// Each thread has a histogram of distances of its own in shared memory, two counters of 16 bits to
-// a word, in a column that no other thread touches. Half octaves of errors are counted by atomic
-// additions to a few copies of one table.
+// A histogram of distances lies in shared memory, two counters of 16 bits to a word, each of them
+// of one thread alone. Half octaves of errors are counted in one table.
 
 #include <cstdint>
 #include <cuda_fp16.h>
 
 constexpr int LANES = 512, ROWS = 32, GROUP = 128, PER_THREAD = 4;
 constexpr uint64_t BLOCK = uint64_t(LANES) * ROWS;
-constexpr int HALVES = 256, FIRST_HALF = 2 * (1023 - 100), COPIES = 4;
+constexpr int HALVES = 256, FIRST_HALF = 2 * (1023 - 100);
 // A thread counts 128 elements of a block: after so many blocks 16 bits may be full.
 constexpr int BLOCKS_BEFORE_FLUSH = 65535 / (ROWS * PER_THREAD);
+// Rows that are read ahead.
+constexpr int AHEAD = 2;
 constexpr uint64_t NONE = ~uint64_t(0);
 
 // The places of the counts; the host has the same list.
@@ -63,12 +65,9 @@ struct F32 {
     using Steps = uint32_t;
     using Float = float;
     static constexpr int BINS = 33;
+    // 128 distances below this add up in 32 bits.
+    static constexpr Steps FAR = 1u << 23;
     static __device__ __forceinline__ float value(Word word) { return __uint_as_float(word); }
-    static __device__ __forceinline__ uint32_t steps(Word one, Word other) {
-        int32_t difference = int32_t(other - one);
-        uint32_t same = difference < 0 ? -uint32_t(difference) : difference;
-        return int32_t(one ^ other) < 0 ? one + other + 0x80000000u : same;
-    }
 };
 
 struct Short {
@@ -76,12 +75,7 @@ struct Short {
     using Steps = uint32_t;
     using Float = float;
     static constexpr int BINS = 17;
-    static __device__ __forceinline__ uint32_t steps(Word one, Word other) {
-        int32_t difference = int32_t(other) - int32_t(one);
-        uint32_t same = difference < 0 ? -difference : difference;
-        bool opposite = (one ^ other) & 0x8000;
-        return opposite ? (one & 0x7fffu) + (other & 0x7fffu) : same;
-    }
+    static constexpr Steps FAR = 1u << 15;
 };
 
 struct F16 : Short {
@@ -101,15 +95,37 @@ struct F64 {
     using Steps = uint64_t;
     using Float = double;
     static constexpr int BINS = 65;
+    static constexpr Steps FAR = uint64_t(1) << 52;
     static __device__ __forceinline__ double value(Word word) {
         return __longlong_as_double(int64_t(word));
     }
-    static __device__ __forceinline__ uint64_t steps(Word one, Word other) {
-        int64_t difference = int64_t(other - one);
-        uint64_t same = difference < 0 ? -uint64_t(difference) : difference;
-        return int64_t(one ^ other) < 0 ? one + other + (uint64_t(1) << 63) : same;
-    }
 };
+
+// Whether the signs differ.
+template <typename Word> static __device__ __forceinline__ bool opposite(Word exclusive) {
+    return exclusive >> (8 * sizeof(Word) - 1);
+}
+
+// The distance of two words of equal signs.
+static __device__ __forceinline__ uint32_t apart(uint32_t one, uint32_t other) {
+    return abs(int32_t(other - one));
+}
+static __device__ __forceinline__ uint32_t apart(uint16_t one, uint16_t other) {
+    return abs(int32_t(other) - int32_t(one));
+}
+static __device__ __forceinline__ uint64_t apart(uint64_t one, uint64_t other) {
+    return llabs(int64_t(other - one));
+}
+
+// The distance of any two finite words.
+template <typename Format>
+static __device__ typename Format::Steps distance_of(typename Format::Word one,
+                                                     typename Format::Word other) {
+    using Word = typename Format::Word;
+    Word magnitude = Word(~Word(0)) >> 1;
+    if (!opposite(Word(one ^ other))) return apart(one, other);
+    return typename Format::Steps(one & magnitude) + (other & magnitude);
+}
 
 static __device__ __forceinline__ float minus(float one, float other) {
     return __fsub_rn(one, other);
@@ -117,21 +133,40 @@ static __device__ __forceinline__ float minus(float one, float other) {
 static __device__ __forceinline__ double minus(double one, double other) {
     return __dsub_rn(one, other);
 }
-static __device__ __forceinline__ bool is_finite(float value) { return fabsf(value) <= 0x1.fffffep127f; }
+static __device__ __forceinline__ bool is_finite(float value) {
+    return fabsf(value) <= 0x1.fffffep127f;
+}
 static __device__ __forceinline__ bool is_finite(double value) {
     return fabs(value) <= 0x1.fffffffffffffp1023;
 }
 
-// The half octave of an error, counted as in fp64.
-static __device__ __forceinline__ int half_octave(float error) {
-    return int((__float_as_uint(error) & 0x7fffffff) >> 22) + 2 * (1023 - 127) - FIRST_HALF;
+// The place of an error in a group's table: of fp32 its exponent and first bit, of fp64 the same
+// counted from the first bin of the result.
+constexpr int TABLE = 512;
+static __device__ __forceinline__ uint32_t table_place(float error) {
+    return (__float_as_uint(error) >> 22) & (TABLE - 1);
 }
-static __device__ __forceinline__ int half_octave(double error) {
-    return int((uint32_t(__double2hiint(error)) & 0x7fffffff) >> 19) - FIRST_HALF;
+static __device__ __forceinline__ uint32_t table_place(double error) {
+    int half = int((uint32_t(__double2hiint(error)) & 0x7fffffff) >> 19) - FIRST_HALF;
+    return min(max(half, 0), HALVES - 1);
 }
+// The bin of the result that a place of the table counts for.
+static __device__ __forceinline__ int bin_of(int place, float) {
+    return min(max(place + 2 * (1023 - 127) - FIRST_HALF, 0), HALVES - 1);
+}
+static __device__ __forceinline__ int bin_of(int place, double) { return min(place, HALVES - 1); }
 
-static __device__ __forceinline__ int bits_of(uint32_t steps) { return 32 - __clz(steps); }
-static __device__ __forceinline__ int bits_of(uint64_t steps) { return 64 - __clzll(steps); }
+// The number of bits of a distance; the instruction gives the place of the highest, -1 for none.
+static __device__ __forceinline__ int bits_of(uint32_t steps) {
+    int highest;
+    asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(steps));
+    return highest + 1;
+}
+static __device__ __forceinline__ int bits_of(uint64_t steps) {
+    int highest;
+    asm("bfind.u64 %0, %1;" : "=r"(highest) : "l"(steps));
+    return highest + 1;
+}
 
 // 0 finite, 1 NaN, 2 +Inf, 3 -Inf.
 static __device__ __forceinline__ int class_of(double value) {
@@ -149,9 +184,9 @@ template <> struct alignas(16) Four<uint64_t> {
 
 // What a group shares.
 template <typename Format> struct Shared {
-    static constexpr int PAIRS = (Format::BINS + 1) / 2;
-    uint32_t histogram[PAIRS][GROUP];
-    uint32_t halves[HALVES][COPIES];
+    // Thread t and thread t + 64 have the halves of one word.
+    uint32_t histogram[Format::BINS][GROUP / 2];
+    uint32_t halves[TABLE];
     uint32_t classes[16];
     double sums[3][4];
     uint64_t max_key[4];
@@ -175,132 +210,148 @@ template <typename Format> struct Scan {
     const Rules& rules;
     Shared<Format>& shared;
     Counters<Steps> counters;
+    // One in this thread's half of a word.
+    uint32_t one_here;
     // Of the block at hand.
     double errors[PER_THREAD], references[PER_THREAD], zeroed[PER_THREAD];
     Float max_error;
-    Steps max_steps;
+    Steps max_steps, near_steps, near_above;
     bool other_class;
 
     __device__ __forceinline__ Scan(const Rules& rules, Shared<Format>& shared)
-        : rules(rules), shared(shared) {}
+        : rules(rules), shared(shared), one_here(threadIdx.x < GROUP / 2 ? 1 : 0x10000) {}
 
     __device__ __forceinline__ void begin_block() {
 #pragma unroll
         for (int lane = 0; lane < PER_THREAD; lane++)
             errors[lane] = references[lane] = zeroed[lane] = 0;
         max_error = 0;
-        max_steps = 0;
+        max_steps = near_steps = near_above = 0;
         other_class = false;
     }
 
-    __device__ __forceinline__ void distance(Steps steps, bool above) {
-        int bin = bits_of(steps);
-        atomicAdd(&shared.histogram[bin >> 1][threadIdx.x], (bin & 1) ? 0x10000u : 1u);
-        counters.steps_low += uint32_t(steps);
-        if (above) counters.above_low += uint32_t(steps);
-        if (sizeof(Steps) == 8) {
-            counters.steps_high += uint64_t(steps) >> 32;
-            if (above) counters.above_high += uint64_t(steps) >> 32;
-        }
-        counters.above += above;
+    __device__ __forceinline__ void count(Steps steps, Float error) {
+        atomicAdd(&shared.histogram[bits_of(steps)][threadIdx.x % (GROUP / 2)], one_here);
+        atomicAdd(&shared.halves[table_place(error)], 1u);
         max_steps = steps > max_steps ? steps : max_steps;
-    }
-
-    __device__ __forceinline__ void half(Float error) {
-        int bin = min(max(half_octave(error), 0), HALVES - 1);
-        atomicAdd(&shared.halves[bin][threadIdx.x % COPIES], 1u);
-    }
-
-    // Counts an element as far as one look suffices; whether `doubt` must look again. Where the
-    // error is not finite, it counts as two equal zeros here.
-    __device__ __forceinline__ bool element(Word one, Word other, int lane) {
-        Float r = Format::value(one), c = Format::value(other), error = minus(c, r);
-        bool finite = is_finite(error);
-        if (!finite) error = r = 0;
-        double wide = error, reference = r;
-        if (sizeof(Float) == 4) {
-            // Exact products: fused or not, the sum is rounded once.
-            errors[lane] = __fma_rn(wide, wide, errors[lane]);
-            references[lane] = __fma_rn(reference, reference, references[lane]);
-        } else {
-            errors[lane] = __dadd_rn(errors[lane], __dmul_rn(wide, wide));
-            references[lane] = __dadd_rn(references[lane], __dmul_rn(reference, reference));
-        }
-        Steps steps = finite ? Format::steps(one, other) : 0;
-        distance(steps, error > 0);
-        if (error != 0) half(error);
-        Float magnitude = error < 0 ? -error : error;
-        max_error = magnitude > max_error ? magnitude : max_error;
-        return !finite || is_doubtful(r, magnitude, steps) || (c == 0 && one != other);
-    }
-
-    __device__ __forceinline__ bool is_doubtful(float r, float magnitude, Steps steps) {
-        counters.would_fail += fabsf(r) >= rules.no_zero;
-        // The least subnormal lets equal elements pass where nothing is allowed.
-        float low = fmaxf(__fmaf_rn(rules.low_rtol, fabsf(r), rules.low_atol), 1e-45f);
-        return !(magnitude < low);
-    }
-
-    __device__ __forceinline__ bool is_doubtful(double r, double magnitude, Steps steps) {
-        double allowed = this->allowed(r);
-        counters.would_fail += fabs(r) > allowed;
-        return magnitude > allowed && steps > rules.max_steps;
     }
 
     __device__ __forceinline__ double allowed(double r) {
         return r == 0 ? rules.zero_atol : __dadd_rn(rules.atol, __dmul_rn(rules.rtol, fabs(r)));
     }
 
-    // What `element` left open of a row's four elements.
-    __device__ __forceinline__ void doubt(const Word* ones, const Word* others, uint64_t index,
-                                          uint64_t elements) {
-#pragma unroll 1
-        for (int lane = 0; lane < PER_THREAD && index + lane < elements; lane++) {
-            Word one = ones[index + lane], other = others[index + lane];
-            Float r = Format::value(one), c = Format::value(other), error = minus(c, r);
-            if (is_finite(r) && is_finite(c)) {
-                if (!is_finite(error)) overflow(one, other, error, lane);
-                judge(r, c, error, Format::steps(one, other), index + lane);
-                if (c == 0 && one != other) zero(r, lane, index + lane);
-            } else {
-                set_apart(r, c, index + lane);
-            }
+    // Whether an error is surely within the tolerance, and whether a zero would not be.
+    __device__ __forceinline__ bool within(float r, float magnitude) {
+        return magnitude <= __fmaf_rd(rules.low_rtol, fabsf(r), rules.low_atol);
+    }
+    __device__ __forceinline__ bool within(double r, double magnitude) {
+        return magnitude <= allowed(r);
+    }
+    __device__ __forceinline__ bool zero_fails(float r) { return fabsf(r) >= rules.no_zero; }
+    __device__ __forceinline__ bool zero_fails(double r) { return fabs(r) > allowed(r); }
+
+    // Four elements, where nothing is special about them; false, and nothing counted, otherwise.
+    __device__ __forceinline__ bool four(const Word* one, const Word* other, uint64_t index) {
+        Float error[PER_THREAD];
+        Steps steps[PER_THREAD], far = 0;
+        Word changes = 0;
+        bool plain = true, sure = true;
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++) {
+            Float r = Format::value(one[lane]), c = Format::value(other[lane]);
+            error[lane] = minus(c, r);
+            plain &= is_finite(error[lane]) & !((c == 0) & (one[lane] != other[lane]));
+            sure &= within(r, fabs(error[lane]));
+            steps[lane] = apart(one[lane], other[lane]);
+            far = steps[lane] > far ? steps[lane] : far;
+            changes |= one[lane] ^ other[lane];
         }
+        if (!plain || far >= Format::FAR || opposite(changes)) return false;
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++) {
+            Float r = Format::value(one[lane]);
+            add(lane, error[lane], r);
+            count(steps[lane], error[lane]);
+            near_steps += steps[lane];
+            near_above += error[lane] > 0 ? steps[lane] : 0;
+            counters.above += error[lane] > 0;
+            counters.would_fail += zero_fails(r);
+            Float magnitude = fabs(error[lane]);
+            max_error = magnitude > max_error ? magnitude : max_error;
+        }
+        if (changes != 0 && counters.first_different == NONE) {
+#pragma unroll
+            for (int lane = PER_THREAD - 1; lane >= 0; lane--)
+                if (one[lane] != other[lane]) counters.first_different = index + lane;
+        }
+        if (!sure) {
+#pragma unroll
+            for (int lane = 0; lane < PER_THREAD; lane++)
+                judge(Format::value(one[lane]), error[lane], steps[lane], index + lane);
+        }
+        return true;
     }
 
-    __device__ __forceinline__ void judge(Float r, Float c, Float error, Steps steps,
-                                          uint64_t index) {
+    __device__ __forceinline__ void add(int lane, float error, float r) {
+        // The products are exact: fused or not, the sum is rounded once.
+        errors[lane] = __fma_rn(double(error), double(error), errors[lane]);
+        references[lane] = __fma_rn(double(r), double(r), references[lane]);
+    }
+    __device__ __forceinline__ void add(int lane, double error, double r) {
+        errors[lane] = __dadd_rn(errors[lane], __dmul_rn(error, error));
+        references[lane] = __dadd_rn(references[lane], __dmul_rn(r, r));
+    }
+
+    __device__ __forceinline__ void judge(Float r, Float error, Steps steps, uint64_t index) {
         if (fabs(double(error)) > allowed(r) && steps > rules.max_steps) {
             counters.outside++;
             first(counters.first_outside, index);
         }
-        if (steps != 0) first(counters.first_different, index);
     }
 
-    // Two finite values whose difference is not: `element` took them for zeros.
-    __device__ __forceinline__ void overflow(Word one, Word other, Float error, int lane) {
-        atomicSub(&shared.histogram[0][threadIdx.x], 1u);
-        double r = Format::value(one);
-        distance(Format::steps(one, other), error > 0);
-        half(error);
+    // Any elements, one by one, as far as there are any.
+    __device__ __forceinline__ void each(const Word* ones, const Word* others, uint64_t index,
+                                         uint64_t elements) {
+#pragma unroll 1
+        for (int lane = 0; lane < PER_THREAD && index + lane < elements; lane++) {
+            Word one = ones[index + lane], other = others[index + lane];
+            Float r = Format::value(one), c = Format::value(other), error = minus(c, r);
+            if (is_finite(r) && is_finite(c))
+                any(one, other, error, lane, index + lane);
+            else
+                set_apart(r, c, index + lane);
+        }
+    }
+
+    __device__ __forceinline__ void any(Word one, Word other, Float error, int lane,
+                                        uint64_t index) {
+        double r = Format::value(one), wide = error;
+        Steps steps = distance_of<Format>(one, other);
+        count(steps, error);
+        counters.steps_low += uint32_t(steps);
+        counters.steps_high += uint64_t(steps) >> 32;
+        if (error > 0) {
+            counters.above++;
+            counters.above_low += uint32_t(steps);
+            counters.above_high += uint64_t(steps) >> 32;
+        }
         counters.would_fail += fabs(r) > allowed(r);
-        max_error = fabs(double(error)) > max_error ? fabs(error) : max_error;
-        add_at(errors, lane, double(error));
+        max_error = fabs(wide) > max_error ? Float(fabs(wide)) : max_error;
+        add_at(errors, lane, __dmul_rn(wide, wide));
         add_at(references, lane, __dmul_rn(r, r));
-    }
-
-    __device__ __forceinline__ void zero(double r, int lane, uint64_t index) {
+        judge(Format::value(one), error, steps, index);
+        if (steps != 0) first(counters.first_different, index);
+        if (Format::value(other) != 0) return;
         if (r != 0) {
             counters.zeroed++;
             add_at(zeroed, lane, __dmul_rn(r, r));
-        } else {
+        } else if (one != other) {
             counters.zero_signs++;
             first(counters.first_different, index);
         }
     }
 
     __device__ __forceinline__ void set_apart(Float r, Float c, uint64_t index) {
-        atomicSub(&shared.histogram[0][threadIdx.x], 1u);
         int of_r = class_of(r), of_c = class_of(c);
         atomicAdd(&shared.classes[4 * of_r + of_c], 1u);
         bool nan = of_r == 1 && of_c == 1;
@@ -323,6 +374,10 @@ template <typename Format> struct Scan {
         double sums[3] = {tree(errors), tree(references), tree(zeroed)};
         uint64_t key = other_class ? NONE : uint64_t(max_steps);
         if (max_steps > counters.max_steps) counters.max_steps = max_steps;
+        counters.steps_low += uint32_t(near_steps);
+        counters.steps_high += uint64_t(near_steps) >> 32;
+        counters.above_low += uint32_t(near_above);
+        counters.above_high += uint64_t(near_above) >> 32;
         double largest = max_error;
         for (int step = 16; step > 0; step /= 2) {
             uint64_t their_key = __shfl_xor_sync(~0u, key, step);
@@ -362,33 +417,23 @@ static __device__ __forceinline__ void add(uint64_t* totals, int place, uint64_t
 }
 
 // Adds a group's histograms to the totals and clears them.
-template <typename Format> __device__ __forceinline__ void flush(Shared<Format>& shared, uint64_t* totals) {
+template <typename Format>
+__device__ __forceinline__ void flush(Shared<Format>& shared, uint64_t* totals) {
     int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
     __syncthreads();
-    for (int pair = warp; pair < Shared<Format>::PAIRS; pair += GROUP / 32) {
-        uint32_t low = 0, high = 0;
-        for (int column = lane; column < GROUP; column += 32) {
-            uint32_t both = shared.histogram[pair][column];
-            low += both & 0xffff;
-            high += both >> 16;
-            shared.histogram[pair][column] = 0;
+    for (int bin = warp; bin < Format::BINS; bin += GROUP / 32) {
+        uint32_t sum = 0;
+        for (int column = lane; column < GROUP / 2; column += 32) {
+            uint32_t both = shared.histogram[bin][column];
+            sum += (both & 0xffff) + (both >> 16);
+            shared.histogram[bin][column] = 0;
         }
-        for (int step = 16; step > 0; step /= 2) {
-            low += __shfl_xor_sync(~0u, low, step);
-            high += __shfl_xor_sync(~0u, high, step);
-        }
-        if (lane == 0) {
-            add(totals, HISTOGRAM + 2 * pair, low);
-            if (2 * pair + 1 < 65) add(totals, HISTOGRAM + 2 * pair + 1, high);
-        }
+        sum = __reduce_add_sync(~0u, sum);
+        if (lane == 0) add(totals, HISTOGRAM + bin, sum);
     }
-    for (int bin = thread; bin < HALVES; bin += GROUP) {
-        uint64_t sum = 0;
-        for (int copy = 0; copy < COPIES; copy++) {
-            sum += shared.halves[bin][copy];
-            shared.halves[bin][copy] = 0;
-        }
-        add(totals, HALF + bin, sum);
+    for (int place = thread; place < TABLE; place += GROUP) {
+        add(totals, HALF + bin_of(place, typename Format::Float(0)), shared.halves[place]);
+        shared.halves[place] = 0;
     }
     if (thread < 16) {
         add(totals, CLASSES + thread, shared.classes[thread]);
@@ -429,27 +474,16 @@ __device__ __forceinline__ void give(const Counters<Steps>& counters, uint64_t* 
     }
 }
 
-// Four elements; past the end zeros, which the host takes off the count of distance 0.
-template <typename Word>
-__device__ __forceinline__ Four<Word> load(const Word* array, uint64_t index, uint64_t elements) {
-    if (index + PER_THREAD <= elements)
-        return *reinterpret_cast<const Four<Word>*>(array + index);
-    Four<Word> four;
-#pragma unroll
-    for (int lane = 0; lane < PER_THREAD; lane++)
-        four.words[lane] = index + lane < elements ? array[index + lane] : Word(0);
-    return four;
-}
-
 template <typename Format>
 __device__ __forceinline__ void compare(const typename Format::Word* reference,
-                        const typename Format::Word* candidate, uint64_t elements,
-                        const Rules& rules, uint64_t* totals, BlockResult* results) {
+                                        const typename Format::Word* candidate, uint64_t elements,
+                                        const Rules& rules, uint64_t* totals,
+                                        BlockResult* results) {
+    using Quad = Four<typename Format::Word>;
     __shared__ Shared<Format> shared;
-    for (int pair = 0; pair < Shared<Format>::PAIRS; pair++)
-        shared.histogram[pair][threadIdx.x] = 0;
-    for (int at = threadIdx.x; at < HALVES * COPIES; at += GROUP)
-        shared.halves[at / COPIES][at % COPIES] = 0;
+    for (int at = threadIdx.x; at < Format::BINS * GROUP / 2; at += GROUP)
+        shared.histogram[at / (GROUP / 2)][at % (GROUP / 2)] = 0;
+    for (int at = threadIdx.x; at < TABLE; at += GROUP) shared.halves[at] = 0;
     if (threadIdx.x < 16) shared.classes[threadIdx.x] = 0;
     __syncthreads();
     Scan<Format> scan(rules, shared);
@@ -457,27 +491,29 @@ __device__ __forceinline__ void compare(const typename Format::Word* reference,
     int since_flush = 0;
     for (uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
         scan.begin_block();
-        uint64_t index = block * BLOCK + PER_THREAD * threadIdx.x, end = (block + 1) * BLOCK;
-        auto one = load(reference, index, elements), other = load(candidate, index, elements);
-#pragma unroll 1
-        for (; index < end; index += LANES) {
-            // The next row is on its way while this one is counted.
-            auto next_one = one, next_other = other;
-            if (index + LANES < end) {
-                next_one = load(reference, index + LANES, elements);
-                next_other = load(candidate, index + LANES, elements);
-            }
-            bool again = false;
-            typename Format::Word changes = 0;
+        uint64_t index = block * BLOCK + PER_THREAD * threadIdx.x;
+        const Quad* ones = reinterpret_cast<const Quad*>(reference + index);
+        const Quad* others = reinterpret_cast<const Quad*>(candidate + index);
+        // Only whole blocks are read four elements at a time.
+        bool whole = (block + 1) * BLOCK <= elements;
+        Quad one[AHEAD], other[AHEAD];
 #pragma unroll
-            for (int lane = 0; lane < PER_THREAD; lane++) {
-                again |= scan.element(one.words[lane], other.words[lane], lane);
-                changes |= one.words[lane] ^ other.words[lane];
+        for (int row = 0; row < AHEAD; row++)
+            if (whole) one[row] = ones[row * GROUP], other[row] = others[row * GROUP];
+#pragma unroll 1
+        for (int row = 0; row < ROWS; row += AHEAD) {
+#pragma unroll
+            for (int at = 0; at < AHEAD; at++) {
+                Quad these = one[at], those = other[at];
+                // The rows to come are on their way while this one is counted.
+                if (whole && row + AHEAD < ROWS) {
+                    one[at] = ones[(row + at + AHEAD) * GROUP];
+                    other[at] = others[(row + at + AHEAD) * GROUP];
+                }
+                uint64_t here = index + (row + at) * LANES;
+                if (!whole || !scan.four(these.words, those.words, here))
+                    scan.each(reference, candidate, here, elements);
             }
-            again |= changes != 0 && scan.counters.first_different == NONE;
-            if (again) scan.doubt(reference, candidate, index, elements);
-            one = next_one;
-            other = next_other;
         }
         scan.end_block(&results[block]);
         if (++since_flush == BLOCKS_BEFORE_FLUSH) {

@@ -159,7 +159,7 @@ impl Plan {
         Ok(Plan { rules, shape, elements, rounded_from: (from != format).then_some(from) })
     }
 
-    fn read(
+    pub(crate) fn read(
         &self,
         reference: &mut dyn Source,
         candidate: &mut dyn Source,

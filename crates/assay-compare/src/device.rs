@@ -274,9 +274,8 @@ fn counts_of(bytes: &[u8], elements: u64) -> Counts {
     }
     counts.histogram.copy_from_slice(&words[place::HISTOGRAM..place::HALF]);
     counts.halves.copy_from_slice(&words[place::HALF..place::HALF + HALVES]);
-    // The kernel takes what is missing from the last block for equal zeros.
-    let missing = elements.next_multiple_of(BLOCK as u64) - elements;
-    counts.histogram[0] = counts.histogram[0].saturating_sub(missing);
+    // The kernel counts errors of zero among the smallest.
+    counts.halves[0] = counts.halves[0].saturating_sub(counts.histogram[0]);
     counts
 }
 

@@ -23,7 +23,9 @@ mod compare;
 mod counts;
 mod device;
 mod error;
+mod files;
 mod judge;
+mod map;
 mod row;
 mod scan;
 mod shuffle;
@@ -38,5 +40,7 @@ pub use compare::{Options, Side, compare, compare_sources, compare_with_progress
 pub use counts::{BLOCK, Counts, LANES};
 pub use device::{DeviceArray, DeviceComparer};
 pub use error::{ArrayError, CompareError};
+pub use files::{ArrayFile, EntryError, FileEntry, FileError};
+pub use map::error_map;
 pub use shuffle::Shuffle;
 pub use source::{Source, SourceError};

@@ -34,6 +34,9 @@ pub(crate) enum Command {
     /// Run kernels and planted controls through the gates
     #[command(after_help = EXIT_CODES)]
     Check(Box<CheckArguments>),
+    /// Hold the tensors of two files against each other: how far apart, where, in which way
+    #[command(after_help = EXIT_CODES)]
+    Compare(Box<crate::compare::Arguments>),
     /// Run kernels over ugly shapes: odd, huge, misaligned; each case by a recipe that repeats it
     #[command(after_help = EXIT_CODES)]
     Fuzz(Box<FuzzArguments>),

@@ -4,6 +4,7 @@ mod certify;
 mod check;
 mod child;
 mod cli;
+mod compare;
 mod console;
 mod date;
 mod doctor;
@@ -54,6 +55,7 @@ fn run(command: &Command) -> ExitCode {
     let console = Console::new(match command {
         Command::Certify(arguments) => arguments.color,
         Command::Check(arguments) => arguments.color,
+        Command::Compare(arguments) => arguments.color,
         Command::Fuzz(arguments) => arguments.color,
         Command::Merge(arguments) => arguments.color,
         Command::Doctor(arguments) => arguments.color,
@@ -66,6 +68,7 @@ fn run(command: &Command) -> ExitCode {
     let result = match command {
         Command::Certify(arguments) => certify::certify(arguments, console),
         Command::Check(arguments) => check::check(arguments, console),
+        Command::Compare(arguments) => compare::run(arguments, console),
         Command::Fuzz(arguments) => fuzz::run(arguments, console),
         Command::FuzzChild => fuzz::child::run(),
         Command::Merge(arguments) => merge::merge(arguments, console),

@@ -1,0 +1,143 @@
+//! Comparisons as a person reads them: what, how wrong, where.
+
+use std::fmt::Write as _;
+
+use assay_record::{Comparison, ComparisonReport, Number, WorstElement};
+
+/// All tensors, then what could not be compared, then one line on the whole.
+pub(super) fn report(report: &ComparisonReport) -> String {
+    let mut text = String::new();
+    for comparison in &report.comparisons {
+        one(&mut text, comparison);
+        text.push('\n');
+    }
+    for missing in &report.not_compared {
+        let name = missing.name.as_deref().unwrap_or("the array");
+        let _ = writeln!(text, "{name}: not compared: {}", missing.reason);
+    }
+    let count = |outcome| report.comparisons.iter().filter(|one| one.outcome == outcome).count();
+    let _ = writeln!(
+        text,
+        "SUMMARY {}: {} of {} tensors pass, {} not compared, {:.3} s",
+        report.outcome,
+        count(assay_record::Outcome::Pass),
+        report.comparisons.len(),
+        report.not_compared.len(),
+        report.seconds
+    );
+    text
+}
+
+fn one(text: &mut String, comparison: &Comparison) {
+    let name = comparison.name.as_deref().unwrap_or("array");
+    let from = comparison.rounded_from.as_ref();
+    let from = from.map(|format| format!(" (reference rounded from {format})")).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "{} {name}: {} {:?}{from}, {} of {} identical, {} outside the tolerance",
+        comparison.outcome,
+        comparison.format,
+        comparison.shape,
+        comparison.identical,
+        comparison.elements,
+        comparison.outside
+    );
+    if let Some(why) = &comparison.broke_off {
+        let _ = writeln!(text, "  compared {} elements: {why}", comparison.compared);
+    }
+    for finding in &comparison.findings {
+        let first = finding.first.as_ref().map(|at| format!("; first at {at:?}"));
+        let first = first.unwrap_or_default();
+        let _ = writeln!(text, "  {}: {}{first}", finding.outcome, finding.reason);
+    }
+    for note in &comparison.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    numbers(text, comparison);
+    histogram(text, comparison);
+    worst(text, "largest errors", &comparison.worst_error);
+    worst(text, "largest distances", &comparison.worst_ulp);
+}
+
+fn numbers(text: &mut String, comparison: &Comparison) {
+    let (ulp, error) = (&comparison.ulp, &comparison.error);
+    let shown =
+        |value: Option<f64>| value.map_or("-".to_owned(), |value| Number(value).to_string());
+    let _ = writeln!(
+        text,
+        "  ulp: max {}, mean {}, signed {}; above {}, below {}",
+        ulp.max,
+        shown(ulp.mean),
+        shown(ulp.mean_signed),
+        ulp.above,
+        ulp.below
+    );
+    let energy = error
+        .top_energy
+        .map_or("-".to_owned(), |[low, high]| format!("{} to {}", Number(low), Number(high)));
+    let _ = writeln!(
+        text,
+        "  error: max {}, rms {}, relative Frobenius {}; the worst {} hold {energy} of its energy",
+        error.max,
+        error.rms,
+        error.relative_frobenius.map_or("-".to_owned(), |value| value.to_string()),
+        error.top_elements
+    );
+    if let Some(floor) = &comparison.floor {
+        let _ = writeln!(
+            text,
+            "  floor: a difference of {} before rounding to steps of {} shows as {} rms",
+            Number(floor.delta),
+            Number(floor.ulp),
+            Number(floor.floor)
+        );
+    }
+    let other = comparison
+        .census
+        .iter()
+        .filter(|pair| pair.reference != "finite" || pair.candidate != "finite");
+    for pair in other {
+        let _ = writeln!(
+            text,
+            "  classes: {} elements are {} in the reference and {} in the candidate",
+            pair.count, pair.reference, pair.candidate
+        );
+    }
+}
+
+/// The bins that are not empty, each with a bar.
+fn histogram(text: &mut String, comparison: &Comparison) {
+    let bins = &comparison.ulp.histogram;
+    let total: u64 = bins.iter().sum();
+    if total == 0 || bins.len() < 2 {
+        return;
+    }
+    for (bin, &count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let range = match bin {
+            0 => "0".to_owned(),
+            1 => "1".to_owned(),
+            _ => format!("2^{}..", bin - 1),
+        };
+        // A bin that is not empty is seen, however few it holds.
+        let bar = "#".repeat((count as f64 / total as f64 * 40.0).ceil() as usize);
+        let _ = writeln!(text, "  {range:>7} ulp {count:>12} {bar}");
+    }
+}
+
+fn worst(text: &mut String, title: &str, elements: &[WorstElement]) {
+    if elements.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "  {title}:");
+    for element in elements {
+        let place = format!("{:?}", element.coordinates);
+        let ulp = element.ulp.map_or("-".to_owned(), |ulp| ulp.to_string());
+        let _ = writeln!(
+            text,
+            "    {place:>16}  reference {:>12}  candidate {:>12}  error {:>12}  ulp {ulp}",
+            element.reference.to_string(),
+            element.candidate.to_string(),
+            element.error.to_string()
+        );
+    }
+}
