@@ -241,9 +241,10 @@ impl Telemetry {
     /// # Errors
     /// As [`Telemetry::open`].
     pub fn library_version() -> Result<String, TelemetryError> {
-        let functions = initialised(LIBRARIES)?;
-        let telemetry = Telemetry { functions, device: 0 };
-        Ok(telemetry.settings().library.unwrap_or_else(|| "of unknown version".to_string()))
+        // No GPU may be asked anything here: the library follows a null handle.
+        let telemetry = Telemetry { functions: initialised(LIBRARIES)?, device: 0 };
+        let version = text(telemetry.functions.library_version);
+        Ok(version.unwrap_or_else(|| "of unknown version".to_string()))
     }
 
     fn load(paths: &[&str], [domain, bus, slot]: [u32; 3]) -> Result<Telemetry, TelemetryError> {
@@ -327,8 +328,8 @@ impl Telemetry {
     ) -> Result<u32, String> {
         let function = function.ok_or_else(|| NO_FUNCTION.to_string())?;
         let mut value = 0;
-        // SAFETY: the library is initialised and the pointer is to a live u32; a handle that it
-        // does not know is refused.
+        // SAFETY: the library is initialised, the handle is one that it gave, and the pointer is to
+        // a live u32.
         match unsafe { function(self.device, &raw mut value) } {
             SUCCESS => Ok(value),
             code => Err(self.words(code)),
