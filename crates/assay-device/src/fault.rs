@@ -28,8 +28,13 @@ pub struct FaultPlan {
     pub flip: Option<FlippedBit>,
     /// A launch that does not end.
     pub hang: Option<Hang>,
-    /// What the device's clock shows for each second that passes.
+    /// The wait for the device (a synchronisation, a read, or a question for the time between
+    /// events) at which it is lost, for good.
+    pub lose_at_wait: Option<u64>,
+    /// What the device's clock shows for each second that passes: 0 for a clock that stands still.
     pub clock_factor: f64,
+    /// Whether nothing tells the device's clocks, power and temperature.
+    pub without_telemetry: bool,
 }
 
 impl Default for FaultPlan {
@@ -39,7 +44,9 @@ impl Default for FaultPlan {
             fail_allocation: None,
             flip: None,
             hang: None,
+            lose_at_wait: None,
             clock_factor: 1.0,
+            without_telemetry: false,
         }
     }
 }
@@ -70,6 +77,7 @@ pub struct FaultInjecting<D> {
     launches: u64,
     allocations: u64,
     reads: u64,
+    waits: u64,
     lost: Option<String>,
 }
 
@@ -77,7 +85,16 @@ impl<D: Device> FaultInjecting<D> {
     /// Wraps a device. Its facts stay, except that the backend is now `fault`.
     pub fn new(inner: D, plan: FaultPlan) -> Self {
         let facts = DeviceFacts { backend: "fault".to_string(), ..inner.facts().clone() };
-        FaultInjecting { inner, facts, plan, launches: 0, allocations: 0, reads: 0, lost: None }
+        FaultInjecting {
+            inner,
+            facts,
+            plan,
+            launches: 0,
+            allocations: 0,
+            reads: 0,
+            waits: 0,
+            lost: None,
+        }
     }
 
     /// The device inside, while the wrapper has not lost it.
@@ -100,6 +117,16 @@ impl<D: Device> FaultInjecting<D> {
             Some(hang) if hang.launch == self.launches => Err(self.hang(hang.lasting)),
             _ => Ok(()),
         }
+    }
+
+    /// What the plan has in store for the next wait.
+    fn before_wait(&mut self) -> Result<&mut D, DeviceError> {
+        self.inner()?;
+        self.waits += 1;
+        if self.plan.lose_at_wait == Some(self.waits) {
+            self.lost = Some(format!("lost on plan at wait {}", self.waits));
+        }
+        self.inner()
     }
 
     /// What the plan has in store for the next allocation.
@@ -166,7 +193,7 @@ impl<D: Device> Device for FaultInjecting<D> {
     }
 
     fn read(&mut self, buffer: BufferId, offset: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.inner()?.read(buffer, offset, bytes)?;
+        self.before_wait()?.read(buffer, offset, bytes)?;
         self.reads += 1;
         if let Some(flip) = self.plan.flip
             && flip.read == self.reads
@@ -204,7 +231,7 @@ impl<D: Device> Device for FaultInjecting<D> {
     }
 
     fn synchronize(&mut self) -> Result<(), DeviceError> {
-        self.inner()?.synchronize()
+        self.before_wait()?.synchronize()
     }
 
     fn perturb(&mut self, kind: u32) -> Result<(), DeviceError> {
@@ -232,7 +259,7 @@ impl<D: Device> Device for FaultInjecting<D> {
     }
 
     fn elapsed_ns(&mut self, start: EventId, end: EventId) -> Result<u64, DeviceError> {
-        let elapsed = self.inner()?.elapsed_ns(start, end)?;
+        let elapsed = self.before_wait()?.elapsed_ns(start, end)?;
         Ok((elapsed as f64 * self.plan.clock_factor).round() as u64)
     }
 
@@ -342,6 +369,8 @@ impl<D: Device> Device for FaultInjecting<D> {
     }
 
     fn timing_facts(&self) -> Option<TimingFacts> {
-        self.inner.timing_facts()
+        let facts = self.inner.timing_facts()?;
+        let pci = if self.plan.without_telemetry { None } else { facts.pci };
+        Some(TimingFacts { pci, ..facts })
     }
 }

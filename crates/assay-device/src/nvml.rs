@@ -227,8 +227,15 @@ impl Telemetry {
         Self::load(LIBRARIES, place)
     }
 
-    /// As [`Telemetry::open`], with a library from an unusual place and the GPU's PCI domain, bus
-    /// and device. Loading runs the library's code: give only a path that you trust.
+    /// As [`Telemetry::open`], by the GPU's PCI domain, bus and device.
+    ///
+    /// # Errors
+    /// As [`Telemetry::open`].
+    pub fn open_at(pci: [u32; 3]) -> Result<Telemetry, TelemetryError> {
+        Self::load(LIBRARIES, pci)
+    }
+
+    /// As [`Telemetry::open_at`], with a library from an unusual place. Loading runs the library's code: give only a path that you trust.
     ///
     /// # Errors
     /// As [`Telemetry::open`].

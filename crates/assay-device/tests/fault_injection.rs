@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use assay_device::fault::{FaultInjecting, FaultPlan, FlippedBit, Hang};
 use assay_device::{
     Allocation, BufferId, Device, DeviceError, DeviceFacts, EventId, FaultKind, GuardDamage, Image,
-    KernelFacts, Launch, LaunchReport, ModuleId, StreamId,
+    KernelFacts, Launch, LaunchReport, ModuleId, StreamId, TimingFacts,
 };
 
 /// A device with memory, a clock that says 1,000 ns, and kernels that do nothing.
@@ -82,6 +82,20 @@ impl Device for Idle {
     fn elapsed_ns(&mut self, _: EventId, _: EventId) -> Result<u64, DeviceError> {
         Ok(1000)
     }
+    fn timing_facts(&self) -> Option<TimingFacts> {
+        Some(TimingFacts {
+            asynchronous: true,
+            l2_bytes: 1,
+            l2_persisting_bytes_max: 0,
+            sm_clock_max_mhz: 1.0,
+            memory_clock_max_mhz: 1.0,
+            memory_bus_bits: 8,
+            event_resolution_ns: 1.0,
+            copy_engines: 0,
+            ecc: false,
+            pci: Some([0, 3, 0]),
+        })
+    }
 }
 
 fn with(plan: FaultPlan) -> FaultInjecting<Idle> {
@@ -155,6 +169,26 @@ fn a_hang_blocks_and_then_loses_the_device() {
 fn a_slow_clock_shows_less() {
     let mut device = with(FaultPlan { clock_factor: 0.25, ..FaultPlan::default() });
     assert_eq!(device.elapsed_ns(EventId::new(), EventId::new()), Ok(250));
+}
+
+#[test]
+fn a_device_lost_while_it_is_waited_for_stays_lost() {
+    let mut device = with(FaultPlan { lose_at_wait: Some(3), ..FaultPlan::default() });
+    let buffer = device.allocate(&Allocation::new(1)).expect("allocates");
+    device.synchronize().expect("the first wait ends");
+    device.read(buffer, 0, &mut [0]).expect("so does the second");
+    let lost = device.elapsed_ns(EventId::new(), EventId::new()).expect_err("the third does not");
+    assert!(lost.to_string().contains("wait 3"), "{lost}");
+    assert!(launch(&mut device).is_err_and(|error| error.poisons_device()));
+    assert!(device.allocate_bare(1).is_err_and(|error| error.poisons_device()));
+}
+
+#[test]
+fn telemetry_goes_missing_on_plan() {
+    let place = |plan| with(plan).timing_facts().map(|facts| facts.pci);
+    assert_eq!(place(FaultPlan::default()), Some(Some([0, 3, 0])));
+    let without = FaultPlan { without_telemetry: true, ..FaultPlan::default() };
+    assert_eq!(place(without), Some(None));
 }
 
 #[test]

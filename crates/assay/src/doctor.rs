@@ -1,5 +1,7 @@
 //! `assay doctor`: what this machine can run, and what to install for the rest.
 
+mod measuring;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +13,12 @@ use crate::triton::{HINT, Triton};
 /// The whole answer, as text.
 pub(crate) fn examine() -> String {
     let mut text = format!("assay {} on {}\n\ndevices\n", crate::VERSION, processor());
-    for found in discover() {
-        describe_device(&mut text, &found);
+    let devices = discover();
+    for found in &devices {
+        describe_device(&mut text, found);
     }
+    text.push_str("\nmeasuring, on a GPU\n");
+    measuring::describe(&mut text, &devices);
     text.push_str("\ncompilers, for kernels that are not compiled yet\n");
     for compiler in [nvcc(), triton()] {
         text.push_str(&compiler);

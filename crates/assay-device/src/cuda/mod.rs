@@ -38,6 +38,7 @@ pub use driver::OLDEST_VERSION;
 
 use crate::error::DeviceError;
 use crate::facts::DeviceFacts;
+use crate::timing::TimingFacts;
 use driver::Driver;
 
 /// What there is to know about every NVIDIA GPU without starting any, in the driver's order.
@@ -47,4 +48,12 @@ use driver::Driver;
 pub fn describe() -> Result<Vec<DeviceFacts>, DeviceError> {
     let driver = Driver::shared()?;
     (0..driver.device_count()?).map(|ordinal| driver.facts(ordinal)).collect()
+}
+
+/// What the driver says of a GPU's clocks and caches, without starting it.
+///
+/// # Errors
+/// As [`CudaDevice::open`], and [`DeviceError::Api`] where it does not tell one of them.
+pub fn timing_facts(ordinal: u32) -> Result<TimingFacts, DeviceError> {
+    Driver::shared()?.timing_facts(ordinal)
 }
