@@ -4,7 +4,7 @@
 use assay_device::emulator::{ClockCourse, EmulatedClock, EmulatorDevice, EmulatorOptions};
 use assay_device::fault::{FaultInjecting, FaultPlan};
 use assay_device::{Device, DeviceError};
-use assay_measure::probe::{Probe, ProbeContext, probes, run};
+use assay_measure::probe::{Probe, ProbeContext, host, launch, probes, run};
 use assay_measure::{MeasureError, Plan, Stopwatch};
 use assay_record::{Entry, EntryStatus};
 
@@ -17,8 +17,13 @@ fn faulty(plan: FaultPlan) -> FaultInjecting<EmulatorDevice> {
     FaultInjecting::new(emulator(ClockCourse::Steady), plan)
 }
 
+/// Warp instructions after which a launch ends: these tests are about what goes wrong, so that a
+/// kernel made for a GPU's size may as well end early.
+const BUDGET: u64 = 20_000;
+
 /// Runs probes; the entries, and what the device was lost of.
 fn probed(device: &mut dyn Device, probes: &[Probe]) -> (Vec<Entry>, Option<String>) {
+    device.limit_instructions(BUDGET);
     let mut context = ProbeContext::new(device, true, 3);
     let entries = run(&mut context, probes, &mut |_| {});
     (entries, context.lost().map(str::to_owned))
@@ -33,38 +38,51 @@ fn check_entries(title: &str, entries: &[Entry]) {
     }
 }
 
+/// The probes whose work on the emulator is small, so that they may go on for a while.
+fn small() -> Vec<Probe> {
+    [host::PROBES, launch::PROBES].concat()
+}
+
 #[test]
 fn each_probe_survives_a_device_that_is_lost_under_it() {
-    let early = [1, 2, 7].map(|at| FaultPlan { lose_at_launch: Some(at), ..Default::default() });
-    let waiting = [1, 2, 5].map(|at| FaultPlan { lose_at_wait: Some(at), ..Default::default() });
+    let at_once = FaultPlan { lose_at_launch: Some(1), ..FaultPlan::default() };
     for probe in probes() {
-        for plan in early.iter().chain(&waiting) {
-            let (entries, lost) = probed(&mut faulty(plan.clone()), &[probe]);
-            let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
-            let wanted: Vec<_> = probe.quantities.iter().map(|quantity| quantity.name).collect();
-            assert_eq!(names, wanted, "{} under {plan:?}", probe.title);
-            check_entries(probe.title, &entries);
-            if let Some(cause) = lost {
-                let failed = entries.iter().any(|entry| {
-                    entry.status == EntryStatus::Failed
-                        && entry.reason.as_deref().is_some_and(|reason| reason.contains("lost"))
-                });
-                assert!(failed, "{}: lost of {cause}, but no entry says so", probe.title);
-            }
+        survives(&probe, &at_once);
+    }
+    for at in [1, 2, 5, 30] {
+        for probe in small() {
+            survives(&probe, &FaultPlan { lose_at_launch: Some(at), ..FaultPlan::default() });
+            survives(&probe, &FaultPlan { lose_at_wait: Some(at), ..FaultPlan::default() });
         }
+    }
+}
+
+/// Every quantity has its entry, and where the device was lost one of them says so.
+fn survives(probe: &Probe, plan: &FaultPlan) {
+    let (entries, lost) = probed(&mut faulty(plan.clone()), &[*probe]);
+    let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let wanted: Vec<_> = probe.quantities.iter().map(|quantity| quantity.name).collect();
+    assert_eq!(names, wanted, "{} under {plan:?}", probe.title);
+    check_entries(probe.title, &entries);
+    if let Some(cause) = lost {
+        let failed = entries.iter().any(|entry| {
+            entry.status == EntryStatus::Failed
+                && entry.reason.as_deref().is_some_and(|reason| reason.contains("lost"))
+        });
+        assert!(failed, "{}: lost of {cause}, but no entry says so", probe.title);
     }
 }
 
 #[test]
 fn once_the_device_is_lost_the_other_probes_say_so_and_are_not_tried() {
-    let plan = FaultPlan { lose_at_wait: Some(1), ..FaultPlan::default() };
+    let plan = FaultPlan { lose_at_launch: Some(1), ..FaultPlan::default() };
     let mut device = faulty(plan);
     let all = probes();
     let (entries, lost) = probed(&mut device, &all);
     let wanted: usize = all.iter().map(|probe| probe.quantities.len()).sum();
     assert_eq!(entries.len(), wanted);
     check_entries("all", &entries);
-    assert!(lost.is_some_and(|cause| cause.contains("lost on plan at wait 1")));
+    assert!(lost.is_some_and(|cause| cause.contains("lost on plan at launch 1")));
     let last = entries.last().expect("there are probes");
     let reason = last.reason.as_deref().unwrap_or_default();
     assert!(reason.starts_with("not run: the device was lost before it"), "{reason}");
@@ -72,7 +90,7 @@ fn once_the_device_is_lost_the_other_probes_say_so_and_are_not_tried() {
 
 #[test]
 fn each_probe_survives_memory_that_runs_out() {
-    for probe in probes() {
+    for probe in small() {
         let plan = FaultPlan { fail_allocation: Some(1), ..FaultPlan::default() };
         let (entries, lost) = probed(&mut faulty(plan), &[probe]);
         check_entries(probe.title, &entries);
