@@ -15,7 +15,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use assay_device::{Argument, BufferId, Device, DeviceError, Image, Launch, ModuleId, StreamId};
-use assay_measure::{Cache, Plan, Samples, Stopwatch, Summary, VersusPlan};
+use assay_measure::{Cache, Plan, Samples, Stopwatch, Summary, VersusPlan, Work};
 use assay_record::Versus;
 use serde_json::{Value, json};
 
@@ -172,23 +172,27 @@ fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         let period = Plan { graph: true, launches_per_sample: 10, ..quick };
         for (name, plan) in [
             ("cold", quick),
-            ("recorded", quick),
             ("warm", warm),
             ("cold_period", period),
             ("warm_period", Plan { cache: Cache::Warm, ..period }),
         ] {
-            let device = &mut *bench.device;
-            let found = if name == "recorded" {
-                stopwatch.measure_activity(device, &plan, &mut work)
-            } else {
-                stopwatch.measure(device, &plan, &mut work)
-            };
+            let found = stopwatch.measure(&mut *bench.device, &plan, &mut work);
             line[name] = match found {
                 Ok(samples) => described(&samples),
                 Err(error) => json!({"error": error.to_string()}),
             };
         }
         println!("{line}");
+    }
+    // Last, since records change what launches cost.
+    for job in jobs() {
+        let plan = Plan { time_limit_s: 0.1, ..Plan::default() };
+        let mut work = bench.work(job);
+        let found = match stopwatch.measure_activity(&mut *bench.device, &plan, &mut work) {
+            Ok(samples) => described(&samples),
+            Err(error) => json!({"error": error.to_string()}),
+        };
+        println!("{}", json!({"recorded": job.name(), "found": found}));
     }
     Ok(())
 }
@@ -259,8 +263,8 @@ fn trials(bench: &mut Bench, times: u32, share: f64, limit_s: f64) -> Result<(),
     Ok(())
 }
 
-/// The job with as many rounds more as make it take `share` longer: what a round takes is measured
-/// by many more.
+/// The job with as many rounds more as make it take `share` longer, found by secants through long
+/// comparisons: far longer than the trials, so that they know the difference far better.
 fn slowed(
     bench: &mut Bench,
     stopwatch: &mut Stopwatch,
@@ -270,13 +274,44 @@ fn slowed(
     if share == 0.0 {
         return Ok(job);
     }
-    let plan = Plan { time_limit_s: 0.3, interval_rel: 0.0005, ..Plan::default() };
-    let mut time = |rounds: u64| -> Result<f64, Box<dyn Error>> {
-        let mut work = bench.work(Job { rounds, ..job });
-        Ok(Summary::of(&stopwatch.measure(&mut *bench.device, &plan, &mut work)?).median_ns)
+    let mut asked = VersusPlan { narrow: 0.05, ..VersusPlan::default() };
+    asked.plan.time_limit_s = 0.5;
+    let mut effect = |rounds: u64| -> Result<f64, Box<dyn Error>> {
+        let later = Job { rounds: job.rounds + rounds, ..job };
+        let (mut a, mut b) = (bench.work(job), bench.work(later));
+        let pair = (("baseline", &mut a as &mut Work<'_>), ("later", &mut b as &mut Work<'_>));
+        Ok(stopwatch.versus(&mut *bench.device, &asked, pair.0, pair.1)?.time.rel)
     };
-    let many = 20_000;
-    let (short, long) = (time(job.rounds)?, time(job.rounds + many)?);
-    let more = (share * short / ((long - short) / many as f64)).round() as u64;
-    Ok(Job { rounds: job.rounds + more, ..job })
+    let (mut low, mut high) = ((0, 0.0), (64, effect(64)?));
+    for _ in 0..6 {
+        if (high.1 - share).abs() < 0.0005 {
+            break;
+        }
+        if high.1 < share {
+            let next = if high.1 > low.1 { secant(low, high, share) } else { high.0 * 4 };
+            low = high;
+            high = (next.clamp(high.0 + 1, high.0 * 4), 0.0);
+            high.1 = effect(high.0)?;
+        } else {
+            let next = secant(low, high, share).clamp(low.0, high.0);
+            let found = effect(next)?;
+            if found < share {
+                low = (next, found)
+            } else {
+                high = (next, found)
+            }
+            if next == low.0 || found >= share && (found - share).abs() < 0.0005 {
+                high = (next, found);
+                break;
+            }
+        }
+    }
+    println!("{}", json!({"job": job.name(), "rounds_more": high.0, "rel": high.1}));
+    Ok(Job { rounds: job.rounds + high.0, ..job })
+}
+
+/// Where a line through both points meets `share`.
+fn secant(low: (u64, f64), high: (u64, f64), share: f64) -> u64 {
+    let slope = (high.1 - low.1) / (high.0 - low.0).max(1) as f64;
+    low.0 + ((share - low.1) / slope).round().max(1.0) as u64
 }

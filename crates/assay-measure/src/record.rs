@@ -77,9 +77,10 @@ pub fn place(
         bytes.map(|bytes| (name, "B/s", bytes, value))
     });
     let memory = memory.max_by(|a, b| a.3.total_cmp(&b.3));
-    let compute = dossier.value(compute).filter(positive).and_then(|value| {
-        flop.map(|flop| (compute, "FLOP/s", flop, value))
-    });
+    let compute = dossier
+        .value(compute)
+        .filter(positive)
+        .and_then(|value| flop.map(|flop| (compute, "FLOP/s", flop, value)));
     // The roof that a kernel meets first is the one that asks for more time.
     let needs = |roof: &(&str, &str, f64, f64)| roof.2 / roof.3;
     let roofs = memory.into_iter().chain(compute);
@@ -111,8 +112,7 @@ pub fn versus_series(
         both.map(|(ns, mhz)| ns * mhz / 1000.0).collect()
     };
     let (a_cycles, b_cycles) = (cycles(a), cycles(b));
-    let cycles =
-        if b_cycles.is_empty() { None } else { apart(&a_cycles, &b_cycles) };
+    let cycles = if b_cycles.is_empty() { None } else { apart(&a_cycles, &b_cycles) };
     let (verdict, reason) = decide(&time, cycles.as_ref(), None, bar);
     Versus {
         baseline: baseline.to_owned(),
@@ -168,9 +168,8 @@ mod tests {
     #[test]
     fn two_records_say_same_slow_fast_or_that_the_clock_differs() {
         let bar = Bar::default();
-        let verdict = |b: &Series| {
-            versus_series(("a", &taken(1, 1e4, 1980.0)), ("b", b), &bar).verdict
-        };
+        let verdict =
+            |b: &Series| versus_series(("a", &taken(1, 1e4, 1980.0)), ("b", b), &bar).verdict;
         assert_eq!(verdict(&taken(2, 1e4, 1980.0)), Verdict::Same);
         assert_eq!(verdict(&taken(2, 1.03e4, 1980.0)), Verdict::Slow);
         assert_eq!(verdict(&taken(2, 0.97e4, 1980.0)), Verdict::Fast);

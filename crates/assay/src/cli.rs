@@ -28,6 +28,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Time kernels that passed their checks, and say how two compare: SAME, FAST, SLOW or AMBIGUOUS
+    #[command(after_help = EXIT_CODES)]
+    Bench(Box<crate::bench::Arguments>),
     /// Hold a device's dossier against invariants that every working device satisfies
     #[command(after_help = EXIT_CODES)]
     Certify(Box<crate::certify::CertifyArguments>),

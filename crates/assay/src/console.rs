@@ -71,9 +71,11 @@ impl Console {
 /// The colour of a word that stands for a verdict.
 fn word_style(word: &str) -> Option<Style> {
     let color = match word {
-        "PASS" | "red" => AnsiColor::Green,
-        "FAIL" | "GREEN" | "ERROR" => AnsiColor::Red,
-        "KNOWN" | "UNPROVEN" | "UNSUPPORTED" => AnsiColor::Yellow,
+        "PASS" | "red" | "SAME" | "FAST" => AnsiColor::Green,
+        "FAIL" | "GREEN" | "ERROR" | "SLOW" => AnsiColor::Red,
+        "KNOWN" | "UNPROVEN" | "UNSUPPORTED" | "AMBIGUOUS" | "UNCHECKED" | "UNSTABLE" => {
+            AnsiColor::Yellow
+        }
         "SUMMARY" => return Some(Style::new().bold()),
         _ => return None,
     };

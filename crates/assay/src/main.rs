@@ -1,5 +1,6 @@
 //! The command line of Assay, the instrument that tests GPU kernels, and can fail.
 
+mod bench;
 mod certify;
 mod check;
 mod child;
@@ -53,6 +54,7 @@ fn main() -> process::ExitCode {
 
 fn run(command: &Command) -> ExitCode {
     let console = Console::new(match command {
+        Command::Bench(arguments) => arguments.color,
         Command::Certify(arguments) => arguments.color,
         Command::Check(arguments) => arguments.color,
         Command::Compare(arguments) => arguments.color,
@@ -66,6 +68,7 @@ fn run(command: &Command) -> ExitCode {
         Command::Probe(arguments) => arguments.color,
     });
     let result = match command {
+        Command::Bench(arguments) => bench::bench(arguments, console),
         Command::Certify(arguments) => certify::certify(arguments, console),
         Command::Check(arguments) => check::check(arguments, console),
         Command::Compare(arguments) => compare::run(arguments, console),

@@ -6,7 +6,7 @@ mod matrix;
 mod notes;
 mod problems;
 mod summary;
-mod tables;
+pub(crate) mod tables;
 
 use std::path::{Path, PathBuf};
 

@@ -78,6 +78,18 @@ impl Suite {
         if arguments.faults.is_some() { &self.faults } else { &[] }
     }
 
+    /// The kernel of a name, taken out of the suite.
+    pub(crate) fn take(&mut self, name: &str) -> Option<ManifestKernel> {
+        let place = self.kernels.iter().position(|kernel| kernel.spec().name == name)?;
+        Some(self.kernels.remove(place))
+    }
+
+    /// The names of all kernels that are no controls.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let own = self.kernels.iter().map(Kernel::spec).filter(|spec| !spec.is_control());
+        own.map(|spec| spec.name.as_str()).collect()
+    }
+
     /// The kernels as the run takes them.
     pub(crate) fn kernels(&self) -> Vec<&dyn Kernel> {
         self.kernels.iter().map(|kernel| kernel as &dyn Kernel).collect()

@@ -1,0 +1,219 @@
+//! `assay bench`: how long kernels take, and how two of them compare.
+
+mod checked;
+mod compare;
+mod kernels;
+mod measure;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use assay_record::{BENCH_SCHEMA, BenchRecord, Dossier, ExitCode, ProbedDevice, Verdict};
+use clap::Args;
+
+use crate::check::open;
+use crate::console::{Color, Console};
+use crate::failure::Failure;
+use crate::{VERSION, command_line, date};
+use kernels::Asked;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Arguments {
+    /// Time these kernels of the built-in suite, or of the manifests
+    #[arg(value_name = "KERNEL", required_unless_present = "compare")]
+    pub(crate) kernels: Vec<String>,
+    /// Where to run: `cuda` or `cuda:1`
+    #[arg(long, value_name = "NAME", default_value = "cuda")]
+    pub(crate) device: String,
+    /// Take kernels from this manifest in place of the built-in suite (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
+    /// The shape, as `rows=64,cols=4096`; dims left out take their largest served size
+    #[arg(long, value_name = "DIMS", default_value = "")]
+    pub(crate) dims: kernels::Shape,
+    /// Compare every further kernel with the first, in turns with it
+    #[arg(long)]
+    pub(crate) versus: bool,
+    /// Let kernels find their data in the L2 cache, which is flushed before each run without this
+    #[arg(long)]
+    pub(crate) warm: bool,
+    /// Trust a report of `assay check` on this device in place of checking now
+    #[arg(long, value_name = "FILE", conflicts_with = "unchecked")]
+    pub(crate) report: Option<PathBuf>,
+    /// Time kernels that nobody checked; the record says so
+    #[arg(long)]
+    pub(crate) unchecked: bool,
+    /// The seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Stop each measurement after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    pub(crate) time: f64,
+    /// The smallest difference that counts, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub(crate) threshold: f64,
+    /// Bytes that one run moves, where the arguments' sizes do not tell
+    #[arg(long, value_name = "N")]
+    pub(crate) bytes: Option<f64>,
+    /// Operations of one run, a multiply-add counted as two
+    #[arg(long, value_name = "N")]
+    pub(crate) flop: Option<f64>,
+    /// Say where kernels stand under the roofs of a dossier, as `assay probe` writes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dossier: Option<PathBuf>,
+    /// The dossier's entry that bounds arithmetic
+    #[arg(long, value_name = "ENTRY", default_value = "fma_f32")]
+    pub(crate) roof: String,
+    /// Compare with an earlier record of the same kernels
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Compare two records; nothing is run
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with = "kernels")]
+    pub(crate) compare: Option<Vec<PathBuf>>,
+    /// Exit with 1 where something is SLOW
+    #[arg(long)]
+    pub(crate) fail_on_slow: bool,
+    /// Write every sample as JSON to a file, or to stdout in place of the table with `-`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// When to colour words
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+/// Times what was asked for; the exit code says how it ended.
+pub(crate) fn bench(arguments: &Arguments, console: Console) -> Result<ExitCode, Failure> {
+    refuse_nonsense(arguments)?;
+    let mut record = match &arguments.compare {
+        Some(files) => compare::records(files, arguments)?,
+        None => run(arguments)?,
+    };
+    let slow = record.versus.iter().any(|versus| versus.verdict == Verdict::Slow);
+    let mut exit = ExitCode::from_code(record.exit_code).unwrap_or(ExitCode::Internal);
+    if slow && arguments.fail_on_slow {
+        exit = exit.worst(ExitCode::Problems);
+    }
+    record.exit_code = exit.code();
+    write(&record, arguments.json.as_deref(), console)?;
+    Ok(exit)
+}
+
+fn refuse_nonsense(arguments: &Arguments) -> Result<(), Failure> {
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    if !positive(arguments.time) {
+        return Err(Failure::request("--time takes a positive number of seconds"));
+    }
+    if !(positive(arguments.threshold) && arguments.threshold < 100.0) {
+        return Err(Failure::request("--threshold takes a percentage between 0 and 100"));
+    }
+    let counts = [("--bytes", arguments.bytes), ("--flop", arguments.flop)];
+    for (name, count) in counts {
+        if count.is_some_and(|count| !positive(count)) {
+            return Err(Failure::request(format!("{name} takes a positive number")));
+        }
+    }
+    if arguments.versus && arguments.kernels.len() < 2 {
+        return Err(Failure::request("--versus compares at least two kernels")
+            .hint("name the baseline first".to_owned()));
+    }
+    Ok(())
+}
+
+/// Checks and times kernels on a device.
+fn run(arguments: &Arguments) -> Result<BenchRecord, Failure> {
+    let (began, date) = (Instant::now(), date::now());
+    let dossier = arguments.dossier.as_deref().map(load_dossier).transpose()?;
+    let baseline = arguments.baseline.as_deref().map(compare::load).transpose()?;
+    let asked = Asked::select(arguments)?;
+    let mut device = open(&arguments.device)?;
+    refuse_emulator(arguments, device.as_ref())?;
+    let standings = checked::standings(&asked, arguments, device.facts())?;
+    let mut record = BenchRecord {
+        schema: BENCH_SCHEMA,
+        assay_version: VERSION.to_owned(),
+        command: command_line(),
+        date,
+        seed: arguments.seed,
+        device: probed(device.as_ref()),
+        before: None,
+        after: None,
+        timings: Vec::new(),
+        versus: Vec::new(),
+        incomplete: None,
+        seconds: 0.0,
+        exit_code: ExitCode::Holds.code(),
+    };
+    measure::all(device.as_mut(), &asked, &standings, (arguments, dossier.as_ref()), &mut record)?;
+    if let Some(baseline) = &baseline {
+        record.versus.extend(compare::by_name(baseline, &record, arguments));
+    }
+    record.seconds = began.elapsed().as_secs_f64();
+    Ok(record)
+}
+
+/// An emulator's clock says nothing of a GPU.
+fn refuse_emulator(
+    arguments: &Arguments,
+    device: &dyn assay_device::Device,
+) -> Result<(), Failure> {
+    if device.timing_facts().is_some() {
+        return Ok(());
+    }
+    let name = &arguments.device;
+    let message = format!("the device {name} has no clock whose time would mean anything");
+    Err(Failure::new(ExitCode::NoDevice, message)
+        .hint("time kernels on a GPU: --device cuda".to_owned()))
+}
+
+/// The device as it describes itself.
+fn probed(device: &dyn assay_device::Device) -> ProbedDevice {
+    let (facts, timing) = (device.facts(), device.timing_facts());
+    let positive = |value: f64| (value > 0.0).then_some(value as u32);
+    ProbedDevice {
+        name: facts.name.clone(),
+        backend: facts.backend.clone(),
+        architecture: facts.architecture.clone(),
+        driver: facts.driver.clone(),
+        multiprocessors: facts.multiprocessors,
+        memory_bytes: facts.memory_bytes,
+        l2_bytes: timing.map(|timing| timing.l2_bytes).filter(|bytes| *bytes > 0),
+        sm_clock_max_mhz: timing.and_then(|timing| positive(timing.sm_clock_max_mhz)),
+        memory_clock_max_mhz: timing.and_then(|timing| positive(timing.memory_clock_max_mhz)),
+        memory_bus_bits: timing.map(|timing| timing.memory_bus_bits).filter(|bits| *bits > 0),
+    }
+}
+
+fn load_dossier(path: &Path) -> Result<Dossier, Failure> {
+    let text = read(path)?;
+    Dossier::from_json(&text).map_err(|error| {
+        Failure::request(format!("cannot read {} as a dossier", path.display()))
+            .caused_by(&error)
+            .hint("`assay probe --json FILE` writes one".to_owned())
+    })
+}
+
+/// A file's text.
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Failure::request(format!("cannot read {}", path.display())).caused_by(&error)
+    })
+}
+
+fn write(record: &BenchRecord, json: Option<&Path>, console: Console) -> Result<(), Failure> {
+    let text = record.to_json().map_err(|error| {
+        Failure::new(ExitCode::Internal, "the record has no JSON form").caused_by(&error)
+    })?;
+    match json {
+        Some(path) if path == Path::new("-") => {
+            Console::out_plain(&text);
+            return Ok(());
+        }
+        Some(path) => std::fs::write(path, text).map_err(|error| {
+            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
+        })?,
+        None => {}
+    }
+    console.out(&table::render(record));
+    Ok(())
+}
