@@ -63,6 +63,13 @@ pub struct Timing {
     /// Why there is no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period_reason: Option<String>,
+    /// How long one run takes by the device's own records of when kernels began and ended, where
+    /// they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Series>,
+    /// Why there are no such records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_reason: Option<String>,
     /// Bytes that one run must move, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,

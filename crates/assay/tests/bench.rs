@@ -27,6 +27,8 @@ fn timing(name: &str, ns: f64) -> Timing {
         duration_reason: None,
         period: None,
         period_reason: None,
+        recorded: None,
+        recorded_reason: None,
         bytes: None,
         flop: None,
         bytes_per_s: None,

@@ -45,7 +45,8 @@ pub(super) fn all(
     }
     progress.finish();
     record.after = conditions();
-    let unstable = record.timings.iter().any(|timing| !timing.doubts.is_empty());
+    let steady = |timing: &Timing| timing.duration.is_some() && timing.doubts.is_empty();
+    let unstable = !record.timings.iter().all(steady);
     if unstable && record.exit_code == ExitCode::Holds.code() {
         record.exit_code = ExitCode::Unstable.code();
     }
@@ -79,7 +80,14 @@ fn one(
         Err(error) => Err(error.clone()),
         Ok(_) => stopwatch.measure(device, &replays, &mut work),
     };
-    let lost = [&duration, &period].into_iter().filter_map(|found| found.as_ref().err());
+    let recorded = match &duration {
+        Ok(_) if arguments.activity => Some(stopwatch.measure_activity(device, &plan, &mut work)),
+        _ => None,
+    };
+    let lost = [Some(&duration), Some(&period), recorded.as_ref()]
+        .into_iter()
+        .flatten()
+        .filter_map(|found| found.as_ref().err());
     let lost = lost.filter(|error| is_lost(error)).cloned().next();
     let moved = prepared.bytes();
     if let Some(error) = lost {
@@ -88,7 +96,8 @@ fn one(
     let freed = prepared.free(device);
     freed.map_err(|error| Failure::new(ExitCode::Internal, error.to_string()))?;
     let bytes = arguments.bytes.or((moved > 0).then_some(moved as f64));
-    Ok(timing((subject, standing), (duration, period), bytes, (arguments, dossier)))
+    let found = (duration, period, recorded);
+    Ok(timing((subject, standing), found, bytes, (arguments, dossier)))
 }
 
 fn prepare(
@@ -106,7 +115,7 @@ type Found = Result<Samples, MeasureError>;
 /// The record of one kernel's samples.
 fn timing(
     (subject, standing): (&Subject, &Standing),
-    (duration, period): (Found, Found),
+    (duration, period, recorded): (Found, Found, Option<Found>),
     bytes: Option<f64>,
     (arguments, dossier): (&Arguments, Option<&Dossier>),
 ) -> Timing {
@@ -120,6 +129,7 @@ fn timing(
     };
     let (duration, duration_reason) = parted(duration);
     let (period, period_reason) = parted(period);
+    let (recorded, recorded_reason) = recorded.map_or((None, None), parted);
     doubts.dedup();
     let seconds = duration.as_ref().map(|series| series.median_ns / 1e9);
     let rate = |amount: Option<f64>| Some(amount? / seconds?);
@@ -133,6 +143,8 @@ fn timing(
         duration_reason,
         period,
         period_reason,
+        recorded,
+        recorded_reason,
         bytes,
         flop: arguments.flop,
         bytes_per_s: rate(bytes),

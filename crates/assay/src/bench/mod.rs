@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Let kernels find their data in the L2 cache, which is flushed before each run without this
     #[arg(long)]
     pub(crate) warm: bool,
+    /// Take the device's own activity records (CUPTI) as well
+    #[arg(long)]
+    pub(crate) activity: bool,
     /// Trust a report of `assay check` on this device in place of checking now
     #[arg(long, value_name = "FILE", conflicts_with = "unchecked")]
     pub(crate) report: Option<PathBuf>,

@@ -89,12 +89,18 @@ fn notes(out: &mut String, timings: &[Timing]) {
         if let Standing::Unchecked { reason } = &timing.checked {
             let _ = writeln!(out, "{}: UNCHECKED, {reason}: it may compute nothing", timing.name);
         }
-        for (what, reason) in
-            [("duration", &timing.duration_reason), ("period", &timing.period_reason)]
-        {
+        for (what, reason) in [
+            ("duration", &timing.duration_reason),
+            ("period", &timing.period_reason),
+            ("activity records", &timing.recorded_reason),
+        ] {
             if let Some(reason) = reason {
                 let _ = writeln!(out, "{}: no {what}: {reason}", timing.name);
             }
+        }
+        if let Some(recorded) = &timing.recorded {
+            let median = time(recorded.median_ns);
+            let _ = writeln!(out, "{}: {median} by the device's own records", timing.name);
         }
         for doubt in &timing.doubts {
             let _ = writeln!(out, "{}: UNSTABLE: {doubt}", timing.name);
