@@ -235,7 +235,8 @@ impl Telemetry {
         Self::load(LIBRARIES, pci)
     }
 
-    /// As [`Telemetry::open_at`], with a library from an unusual place. Loading runs the library's code: give only a path that you trust.
+    /// As [`Telemetry::open_at`], with a library from an unusual place. Loading runs the library's
+    /// code: give only a path that you trust.
     ///
     /// # Errors
     /// As [`Telemetry::open`].
