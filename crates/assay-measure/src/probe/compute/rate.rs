@@ -79,7 +79,7 @@ pub(crate) fn calibrate(
     run(rounds)?;
     loop {
         let ns = run(rounds)?.duration_ns();
-        if ns < 1.0 && rounds >= 64 {
+        if ns < 1.0 && rounds >= 16 {
             return Err(ProbeError::Wrong("the device's nanoseconds stand still".into()));
         }
         let ns = ns.max(1.0);
