@@ -1,6 +1,9 @@
 //! The clock under load: the heaviest kernel there is, run window after window.
 
+use std::collections::BTreeSet;
+
 use assay_device::Device;
+use assay_device::nvml::Telemetry;
 use assay_num::Format;
 use assay_record::{Entry, Figure};
 
@@ -25,16 +28,51 @@ pub(super) const LOAD_PROBE: Probe = Probe {
     run: |context| {
         context.attempt_all(LOAD_PROBE.quantities, |context| {
             let [load, sag] = LOAD_PROBE.quantities else { return Ok(Vec::new()) };
-            let windows = windows(context)?;
-            Ok(entries(load, sag, &windows))
+            let course = course(context)?;
+            Ok(entries(load, sag, &course))
         })
     },
 };
 
-/// One window: seconds since the first, the clock in MHz.
-type Window = (f64, f64);
+/// What happened under the load.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Course {
+    /// Of each window seconds since the first, and the clock in MHz.
+    windows: Vec<(f64, f64)>,
+    /// The most power drawn, and the limit in force and by default, in watts.
+    power_w: [Option<f64>; 3],
+    /// Every reason for which the device said that it held its clocks down.
+    throttle: BTreeSet<String>,
+}
 
-fn windows(context: &mut ProbeContext<'_>) -> Result<Vec<Window>, ProbeError> {
+impl Course {
+    /// Asks the device's management library, right after a window.
+    fn ask(&mut self, telemetry: &Telemetry) {
+        let sample = telemetry.sample();
+        let most = self.power_w[0].into_iter().chain(sample.power_w).reduce(f64::max);
+        self.power_w = [most, sample.power_limit_w, sample.power_limit_default_w];
+        self.throttle.extend(sample.throttle);
+    }
+
+    /// Power and reasons in words; nothing where nothing is known.
+    fn words(&self) -> String {
+        let watts = |power: Option<f64>| power.map_or("?".to_owned(), |w| format!("{w:.0}"));
+        let [drawn, limit, default] = self.power_w.map(watts);
+        if self.power_w[0].is_none() {
+            return String::new();
+        }
+        let reasons = match self.throttle.len() {
+            0 => "no reason given for lower clocks".to_owned(),
+            _ => self.throttle.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        format!("; {drawn} W of {limit} W ({default} W by default): {reasons}")
+    }
+}
+
+/// Windows between two questions to the management library.
+const ASKED_EVERY: u32 = 4;
+
+fn course(context: &mut ProbeContext<'_>) -> Result<Course, ProbeError> {
     let (count, target_ns) = if context.quick { (12, 1e7) } else { (60, 2e7) };
     if context.architecture() == 90 {
         let bench = rates::heaviest(context)?;
@@ -58,20 +96,25 @@ fn take(
     count: u32,
     target_ns: f64,
     mut run: impl FnMut(&mut dyn Device, u32) -> Result<Spans, ProbeError>,
-) -> Result<Vec<Window>, ProbeError> {
+) -> Result<Course, ProbeError> {
     let rounds = calibrate(target_ns, 1 << 24, |rounds| run(device, rounds))?;
-    let mut windows: Vec<Window> = Vec::new();
+    let telemetry = Telemetry::open(device).ok();
+    let mut course = Course::default();
     let mut begin = None;
-    for _ in 0..count {
+    for window in 0..count {
         let spans = run(device, rounds)?;
         let start = *begin.get_or_insert(spans.start_ns());
         let seconds = spans.start_ns().saturating_sub(start) as f64 / 1e9;
-        windows.push((seconds, spans.sm_clock_mhz()));
+        course.windows.push((seconds, spans.sm_clock_mhz()));
+        if let Some(telemetry) = telemetry.as_ref().filter(|_| window % ASKED_EVERY == 3) {
+            course.ask(telemetry);
+        }
     }
-    Ok(windows)
+    Ok(course)
 }
 
-fn entries(load: &Quantity, sag: &Quantity, windows: &[Window]) -> Vec<Entry> {
+fn entries(load: &Quantity, sag: &Quantity, course: &Course) -> Vec<Entry> {
+    let windows = &course.windows;
     let at = |part| quantile(windows.iter().map(|window| window.1), part);
     let samples = windows.len() as u64;
     let clock = Figure {
@@ -89,10 +132,12 @@ fn entries(load: &Quantity, sag: &Quantity, windows: &[Window]) -> Vec<Entry> {
         p95: fallen(at(0.05)),
         sm_clock_mhz: Some(at(0.5)),
     };
-    let why = "cycles against the device's nanoseconds, on every multiprocessor";
+    let words = course.words();
+    let why = format!("cycles against the device's nanoseconds on every multiprocessor{words}");
+    let short = format!("of windows of some 20 ms: shorter sags do not show{words}");
     vec![
-        load.measured(clock).trusted(0.95, why).along("s", windows.to_vec()),
-        sag.measured(fall).trusted(0.9, "of windows of some 20 ms: shorter sags do not show"),
+        load.measured(clock).trusted(0.95, why).along("s", windows.clone()),
+        sag.measured(fall).trusted(0.9, short),
     ]
 }
 
@@ -102,10 +147,17 @@ mod tests {
 
     #[test]
     fn a_clock_that_falls_by_a_tenth_sags_by_a_tenth() {
-        let windows = [(0.0, 2000.0), (0.1, 1900.0), (0.2, 1800.0)];
+        let windows = vec![(0.0, 2000.0), (0.1, 1900.0), (0.2, 1800.0)];
+        let course = Course {
+            windows: windows.clone(),
+            power_w: [Some(698.6), Some(600.0), Some(700.0)],
+            throttle: ["software power cap".to_owned()].into(),
+        };
         let [load, sag] = LOAD_PROBE.quantities else { panic!("two quantities") };
-        let made = entries(load, sag, &windows);
+        let made = entries(load, sag, &course);
         assert_eq!(made[0].value, Some(1900.0));
+        let why = &made[0].confidence_reason;
+        assert!(why.ends_with("; 699 W of 600 W (700 W by default): software power cap"), "{why}");
         assert!((made[1].value.unwrap() - 0.1).abs() < 1e-12);
         assert_eq!(made[0].points, windows);
     }
@@ -113,7 +165,8 @@ mod tests {
     #[test]
     fn a_stopped_clock_is_a_failed_entry() {
         let [load, sag] = LOAD_PROBE.quantities else { panic!("two quantities") };
-        let made = entries(load, sag, &[(0.0, f64::NAN)]);
+        let made =
+            entries(load, sag, &Course { windows: vec![(0.0, f64::NAN)], ..Course::default() });
         assert!(made.iter().all(|entry| entry.value.is_none()));
     }
 }
