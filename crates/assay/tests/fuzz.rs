@@ -1,0 +1,128 @@
+//! `assay fuzz` as a person types it: verdicts, exit codes, files, and what it survives.
+
+mod common;
+
+use assay_record::{FuzzReport, FuzzVerdict, Outcome};
+use common::{recorded, run};
+
+/// The report that a run writes to stdout.
+fn report(arguments: &[&str]) -> (FuzzReport, i32) {
+    let mut all = vec!["fuzz", "--json", "-"];
+    all.extend_from_slice(arguments);
+    let output = run(&all);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let report = FuzzReport::from_json(&text).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    (report, output.status.code().unwrap_or(-1))
+}
+
+fn verdict(report: &FuzzReport, candidate: &str) -> (Outcome, FuzzVerdict, u64) {
+    let found = report.candidates.iter().find(|found| found.candidate == candidate);
+    let found = found.unwrap_or_else(|| panic!("no {candidate}: {report:#?}"));
+    let first = found.failures.first().map_or(FuzzVerdict::Pass, |failure| failure.case.verdict);
+    (found.outcome, first, found.counts.passed)
+}
+
+#[test]
+fn kernels_that_trap_stray_or_never_end_are_verdicts_and_the_rest_is_kept() {
+    for isolate in [false, true] {
+        let mut arguments = vec!["--manifest", "deadly.toml", "--only", "/n="];
+        arguments.extend(isolate.then_some("--isolate"));
+        let (report, exit) = report(&arguments);
+        assert_eq!(exit, 1);
+        assert_eq!(report.isolated, isolate);
+        assert_eq!(verdict(&report, "twice").0, Outcome::Pass);
+        for name in ["traps", "astray", "forever"] {
+            let (outcome, first, passed) = verdict(&report, name);
+            assert_eq!((outcome, first), (Outcome::Fail, FuzzVerdict::Fault), "{name}");
+            assert!(passed > 20, "{name}: only {passed} cases besides");
+        }
+        assert_eq!(report.summary.controls_found, report.summary.controls, "{report:#?}");
+        assert!(report.summary.controls >= 5);
+    }
+}
+
+#[test]
+fn operations_that_hang_or_end_their_process_are_survived_in_processes_of_their_own() {
+    let arguments = ["--isolate", "--timeout", "2", "--only"];
+    let (report_of_hangs, _) = report(&[&arguments[..], &["fuzz_hangs:f32/63/"]].concat());
+    let (outcome, first, _) = verdict(&report_of_hangs, "fuzz_hangs:f32");
+    assert_eq!((outcome, first), (Outcome::Fail, FuzzVerdict::Hang));
+    let (report_of_aborts, _) = report(&[&arguments[..], &["fuzz_aborts:f32/3"]].concat());
+    let (outcome, first, passed) = verdict(&report_of_aborts, "fuzz_aborts:f32");
+    assert_eq!((outcome, first), (Outcome::Fail, FuzzVerdict::Crash));
+    assert!(passed > 5, "the cases after the crash ran too: {passed}");
+}
+
+#[test]
+fn a_recipe_runs_its_one_case_again_and_shrinks_it() {
+    let recipe = "traps/n=33/misalign:3/mixed/seed=1";
+    let (report, exit) = report(&["--manifest", "deadly.toml", "--repro", recipe]);
+    assert_eq!((exit, report.candidates.len()), (1, 1));
+    let failure = &report.candidates[0].failures[0];
+    assert_eq!(failure.case.recipe.to_string(), recipe);
+    let smallest = failure.smallest.as_ref().expect("the misalignment is not needed");
+    assert_eq!(smallest.recipe.to_string(), "traps/n=33/dense/mixed/seed=1");
+    let holds = ["--manifest", "deadly.toml", "--repro", "traps/n=32/dense/mixed/seed=1"];
+    assert_eq!(self::report(&holds).1, 0);
+}
+
+#[test]
+fn requests_that_cannot_be_served_say_so() {
+    for (arguments, exit, words) in [
+        (&["--only", "no_such_thing"][..], 2, "no recipe has `no_such_thing`"),
+        (&["--repro", "nonsense"][..], 2, "a recipe is `candidate/shape/view/fill/seed=1`"),
+        (&["--repro", "nobody/n=3/dense/mixed/seed=1"][..], 2, "no candidate `nobody`"),
+        (&["--repro", "row_sum_f32/cols=0,rows=3/dense/mixed/seed=1"][..], 2, "from 1 on"),
+        (&["--repro", "row_sum_f32/rows=3/dense/mixed/seed=1"][..], 2, "no size of `cols`"),
+        (&["--budget", "-1"][..], 2, "a number of seconds"),
+        (&["--timeout", "nan"][..], 2, "a number of seconds"),
+        (&["--device", "toaster", "--only", "row_sum_f32"][..], 3, "toaster"),
+        (&["--manifest", "no_such.toml", "--only", "x"][..], 2, "no_such.toml"),
+        (
+            &["--only", "fuzz_clean:f32/-", "--json", "no-such-folder/report.json"][..],
+            2,
+            "cannot write no-such-folder/report.json",
+        ),
+    ] {
+        let output = run(&[&["fuzz"], arguments].concat());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {text}");
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn a_list_holds_one_recipe_a_line() {
+    let output = run(&["fuzz", "--manifest", "deadly.toml", "--list", "--only", "twice/"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("twice/n=65/misalign:"), "{text}");
+    assert!(text.contains("skipped: "), "what is known not to run is listed as such: {text}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_tables_name_verdicts_recipes_and_the_seed() {
+    let arguments =
+        ["fuzz", "--manifest", "deadly.toml", "--repro", "traps/n=33/dense/mixed/seed=7"];
+    let text = recorded(&arguments);
+    for words in [
+        "FAIL traps: FAULT",
+        "repeat    assay fuzz --manifest deadly.toml --repro traps/n=33/dense/mixed/seed=7",
+        "0 of 1 candidates hold",
+        "seed 7",
+        "exit code: 1",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn what_a_budget_leaves_out_is_counted_and_no_huge_case_is_dropped() {
+    let (report, exit) = report(&["--manifest", "deadly.toml", "--budget", "0.001"]);
+    let cases = &report.summary.cases;
+    assert!(cases.skipped > 0 && cases.passed + cases.failed < cases.cases, "{cases:?}");
+    let kernels = report.candidates.iter().filter(|found| found.counts.cases > 0);
+    assert!(kernels.clone().all(|found| !found.huge.is_empty()));
+    assert_eq!(exit, 1, "nothing was shown");
+}
