@@ -141,7 +141,7 @@ impl<'a> KernelCandidate<'a> {
                 Ok((dims, taken)) => {
                     let limit = self.limits.bytes;
                     let skip = (taken.bytes > limit).then(|| {
-                        format!("its buffers take {} bytes, the device has {limit}", taken.bytes)
+                        format!("its buffers take more than the {limit} bytes that it is given")
                     });
                     let period = up(&self.spec.dims[name], PERIOD) as u64;
                     let recipe = self.recipe(&dims, vec![ViewStep::Repeated(period)], seed);

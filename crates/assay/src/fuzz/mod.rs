@@ -89,6 +89,7 @@ pub(crate) fn run(arguments: &FuzzArguments, console: Console) -> Result<ExitCod
         return Ok(broken);
     }
     let started = date::now();
+    expect_planted_panics();
     let candidates = run_all(&units, &chosen, arguments);
     refuse_a_case_that_is_none(&candidates, arguments)?;
     let report = report(candidates, broken, (arguments, started, &facts));
@@ -128,7 +129,8 @@ fn run_all(
         while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
             && let Some(unit) = chosen.get(at)
         {
-            let share = end.map(|end| share(end, chosen.len() - at, threads));
+            let limited = end.filter(|_| !unit.is_planted_operation());
+            let share = limited.map(|end| share(end, chosen.len() - at, threads));
             let options = unit.options(arguments, share);
             let candidate = unit.candidate();
             let one = unit.with_runner(units, arguments, |runner| {
@@ -146,6 +148,16 @@ fn run_all(
     bar.finish();
     let taken = |slot: Mutex<Option<_>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.into_iter().filter_map(taken).collect()
+}
+
+/// Keeps quiet about panics of planted operations, which are meant to.
+fn expect_planted_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.location().is_some_and(|place| place.file().ends_with("planted.rs")) {
+            usual(info);
+        }
+    }));
 }
 
 /// The part of the time left that one of the candidates left may take.

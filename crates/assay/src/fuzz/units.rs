@@ -89,7 +89,8 @@ impl<'a> Units<'a> {
             let message = format!("no recipe has `{text}` in it");
             return Err(Failure::request(message).hint("--list prints every recipe".to_owned()));
         }
-        Ok(named.into_iter().chain(operations).collect())
+        // First what shows that the run can fail at all.
+        Ok(operations.into_iter().chain(named).collect())
     }
 
     /// The candidate of one case.
@@ -126,6 +127,11 @@ impl Unit<'_> {
             Some(recipe) => Box::new(One { all, recipe: recipe.clone() }),
             None => all,
         }
+    }
+
+    /// Whether it is planted, and runs whatever the budget: it takes a moment.
+    pub(crate) fn is_planted_operation(&self) -> bool {
+        matches!(self, Unit::Operation(_, None))
     }
 
     /// Whether it runs beside what was asked for: a planted operation that `--only` does not name.
