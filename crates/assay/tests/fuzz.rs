@@ -75,7 +75,7 @@ fn requests_that_cannot_be_served_say_so() {
         (&["--repro", "nobody/n=3/dense/mixed/seed=1"][..], 2, "no candidate `nobody`"),
         (&["--repro", "row_sum_f32/cols=0,rows=3/dense/mixed/seed=1"][..], 2, "from 1 on"),
         (&["--repro", "row_sum_f32/rows=3/dense/mixed/seed=1"][..], 2, "no size of `cols`"),
-        (&["--budget", "-1"][..], 2, "a number of seconds"),
+        (&["--budget", "0"][..], 2, "a number of seconds"),
         (&["--timeout", "nan"][..], 2, "a number of seconds"),
         (&["--device", "toaster", "--only", "row_sum_f32"][..], 3, "toaster"),
         (&["--manifest", "no_such.toml", "--only", "x"][..], 2, "no_such.toml"),

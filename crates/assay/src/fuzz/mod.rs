@@ -80,8 +80,12 @@ pub(crate) fn run(arguments: &FuzzArguments, console: Console) -> Result<ExitCod
         console.message(&text);
     }
     let broken = if suite.errors.is_empty() { ExitCode::Holds } else { ExitCode::Request };
-    let facts = open(&arguments.device)?.facts().clone();
     let kernels = suite.kernels();
+    if kernels.iter().all(|kernel| kernel.spec().is_control()) {
+        // What is wrong has been said above.
+        return Ok(broken.worst(ExitCode::Request));
+    }
+    let facts = open(&arguments.device)?.facts().clone();
     let units = Units::new(&kernels, &facts, arguments);
     let chosen = units.chosen(arguments)?;
     if arguments.list {
