@@ -54,6 +54,12 @@ impl FuzzVerdict {
         }
     }
 
+    /// Whether it says something of the candidate.
+    #[must_use]
+    pub fn has_run(self) -> bool {
+        self == FuzzVerdict::Pass || self.is_failure()
+    }
+
     /// Whether the candidate is to blame.
     #[must_use]
     pub fn is_failure(self) -> bool {
@@ -261,7 +267,7 @@ pub struct FuzzSummary {
     pub cases: FuzzCounts,
     /// Cases of 2^31 elements and more that ran, controls not counted.
     pub huge_run: u32,
-    /// Those that were skipped.
+    /// Those that were skipped, or that nothing could judge.
     pub huge_skipped: u32,
 }
 
@@ -279,7 +285,7 @@ impl FuzzSummary {
             summary.candidates += 1;
             summary.passing += u32::from(candidate.outcome == Outcome::Pass);
             summary.cases.add(&candidate.counts);
-            let skipped = |case: &&FuzzCase| case.verdict == FuzzVerdict::Skipped;
+            let skipped = |case: &&FuzzCase| !case.verdict.has_run();
             let left = candidate.huge.iter().filter(skipped).count() as u32;
             summary.huge_skipped += left;
             summary.huge_run += candidate.huge.len() as u32 - left;

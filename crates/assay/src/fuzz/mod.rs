@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use assay_device::DeviceFacts;
 use assay_fuzz::fuzz;
 use assay_record::{
-    DeviceRecord, ExitCode, FUZZ_SCHEMA, FuzzCandidate, FuzzReport, FuzzSummary, FuzzVerdict,
-    Recipe,
+    DeviceRecord, ExitCode, FUZZ_SCHEMA, FuzzCandidate, FuzzReport, FuzzSummary, Recipe,
 };
 use clap::Args;
 
@@ -246,9 +245,4 @@ fn write(report: &FuzzReport, arguments: &FuzzArguments, console: Console) -> Re
     }
     console.out(&render::report(report, arguments));
     Ok(())
-}
-
-/// Whether a verdict means that the case ran.
-fn ran(verdict: FuzzVerdict) -> bool {
-    verdict != FuzzVerdict::Skipped
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use assay_record::{FuzzCandidate, FuzzFailure, FuzzReport, FuzzVerdict, Outcome};
 use comfy_table::CellAlignment;
 
-use super::{FuzzArguments, ran};
+use super::FuzzArguments;
 use crate::render::{table, table_text as text};
 
 /// Failures that are shown of one candidate.
@@ -143,7 +143,7 @@ fn huge(own: &[&FuzzCandidate]) -> String {
         return String::new();
     }
     let mut lines = "2^31 elements and more:\n".to_owned();
-    for case in cases.iter().filter(|case| ran(case.verdict)) {
+    for case in cases.iter().filter(|case| case.verdict.has_run()) {
         let (name, seconds) = (case.verdict.name(), case.seconds);
         let _ = writeln!(
             lines,
@@ -151,12 +151,13 @@ fn huge(own: &[&FuzzCandidate]) -> String {
             case.recipe, case.elements
         );
     }
-    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for case in cases.iter().filter(|case| !ran(case.verdict)) {
-        reasons.entry(&case.reason).or_default().push(&case.recipe.candidate);
+    let mut reasons: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for case in cases.iter().filter(|case| !case.verdict.has_run()) {
+        let key = (case.verdict.name(), case.reason.as_str());
+        reasons.entry(key).or_default().push(&case.recipe.candidate);
     }
-    for (reason, names) in reasons {
-        let _ = writeln!(lines, "  skipped  {reason}: {}", names.join(", "));
+    for ((verdict, reason), names) in reasons {
+        let _ = writeln!(lines, "  {verdict}  {reason}: {}", names.join(", "));
     }
     lines.trim_end().to_owned()
 }
