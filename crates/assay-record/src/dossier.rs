@@ -94,6 +94,9 @@ pub struct Conditions {
     /// Every reason for which clocks are held down, one word or phrase each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttle: Vec<String>,
+    /// What could not be told, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// What became of an entry's probe.

@@ -47,13 +47,13 @@ impl Cycle {
                 break;
             }
         }
-        match steps == next.len() {
-            true => Ok(Cycle(next)),
-            false => Err(ProbeError::Wrong(format!(
-                "a chase over {} nodes comes back after {steps} steps: it is no single cycle",
-                next.len()
-            ))),
+        if steps == next.len() {
+            return Ok(Cycle(next));
         }
+        Err(ProbeError::Wrong(format!(
+            "a chase over {} nodes comes back after {steps} steps: it is no single cycle",
+            next.len()
+        )))
     }
 
     /// Nodes.

@@ -76,10 +76,10 @@ impl Rate {
     /// The quantity's entry, trusted as far as nothing makes it doubtful.
     pub fn entry(&self, quantity: &Quantity, proof: &str) -> Entry {
         let entry = quantity.measured(self.figure);
-        match self.doubts.is_empty() {
-            true => entry.trusted(0.95, proof),
-            false => entry.trusted(0.5, format!("{proof}, but {}", self.doubts.join("; "))),
+        if self.doubts.is_empty() {
+            return entry.trusted(0.95, proof);
         }
+        entry.trusted(0.5, format!("{proof}, but {}", self.doubts.join("; ")))
     }
 }
 

@@ -29,8 +29,13 @@ pub fn take(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Dossier {
     let began = Instant::now();
-    let telemetry = Telemetry::open(context.device).ok();
-    let conditions = || telemetry.as_ref().map(conditions);
+    let telemetry = Telemetry::open(context.device);
+    let conditions = || match &telemetry {
+        Ok(telemetry) => Some(conditions(telemetry)),
+        Err(error) => {
+            Some(Conditions { missing: vec![error.to_string()], ..Conditions::default() })
+        }
+    };
     let before = conditions();
     let device = describe(context.device);
     let entries = run(context, probes, progress);
@@ -80,5 +85,6 @@ fn conditions(telemetry: &Telemetry) -> Conditions {
         power_limit_default_w: sample.power_limit_default_w,
         temperature_c: sample.temperature_c,
         throttle: sample.throttle,
+        missing: sample.missing,
     }
 }

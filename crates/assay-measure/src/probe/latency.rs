@@ -119,10 +119,7 @@ impl Measured {
                 _ => (0.9, "every chase ended where its cycle says"),
             };
             let entry = quantity.measured(figure(&values, clock)).trusted(confidence, why);
-            match self.curve.is_empty() {
-                true => entry,
-                false => entry.along("bytes", points.collect()),
-            }
+            if self.curve.is_empty() { entry } else { entry.along("bytes", points.collect()) }
         };
         vec![entry(cycles, |stretch| stretch.cycles), entry(ns, |stretch| stretch.ns)]
     }
@@ -185,7 +182,8 @@ impl Run<'_, '_> {
     /// No node is visited twice, and none since it was laid out and the cache swept.
     fn dram(&mut self) -> Result<Measured, ProbeError> {
         let curve = self.curve()?;
-        let bytes = if self.context.tiny { 64 << 10 } else { 8 * self.context.l2_bytes() };
+        let times = if self.context.quick { 4 } else { 8 };
+        let bytes = if self.context.tiny { 64 << 10 } else { times * self.context.l2_bytes() };
         let stride = 2 * LINE;
         let (buffer, mut chase) = self.lay(bytes.next_power_of_two(), stride)?;
         self.sweep(4 * self.context.l2_bytes())?;
@@ -234,9 +232,10 @@ impl Run<'_, '_> {
     }
 
     fn tlb_step(&mut self) -> Result<Measured, ProbeError> {
-        let (nodes, least, most) = match self.context.tiny {
-            true => (16u64, 4 << 10, 64 << 10),
-            false => (4096, 16 << 20, self.widest()),
+        let (nodes, least, most) = if self.context.tiny {
+            (16u64, 4 << 10, 64 << 10)
+        } else {
+            (4096, 16 << 20, self.widest())
         };
         let buffer = self.context.device.allocate_bare(most)?;
         let mut measured = Measured::default();

@@ -3,7 +3,7 @@
 use assay_device::StreamId;
 use assay_record::Entry;
 
-use super::stream::{Motion, Streams, variants};
+use super::stream::{Motion, Streams, Variant, variants};
 use super::{Probe, ProbeContext, ProbeError, Quantity, Rate};
 use crate::{Cache, Plan};
 
@@ -78,6 +78,8 @@ fn entry(
     let mut all = variants(motion, context.architecture());
     if context.tiny {
         all.truncate(2);
+    } else if context.quick {
+        all.retain(Variant::is_usual);
     }
     let bytes = streams.bytes_moved(motion) as f64;
     let best = context.fastest(&all, &mut |device, variant| {

@@ -49,7 +49,7 @@ const SHARED_QUANTITIES: [Quantity; 2] = [
     },
 ];
 
-/// Bytes that a multiprocessor of sm_80 or newer takes from the L2 cache in a clock, at most.
+/// Bytes that a multiprocessor of `sm_80` or newer takes from the L2 cache in a clock, at most.
 const L2_BYTES_PER_CLOCK: f64 = 64.0;
 
 /// Bytes that shared memory gives in a clock: 32 banks of 4.
@@ -117,10 +117,11 @@ fn fastest(
     rounds: &Rounds,
     all: &[Round],
 ) -> Result<Round, ProbeError> {
-    let few: Vec<Round> = match context.tiny {
+    let few: Vec<Round> = if context.tiny {
         // Small blocks have small tiles.
-        true => all.iter().take(1).map(|round| Round { threads: 32, ..round.clone() }).collect(),
-        false => all.to_vec(),
+        all.iter().take(1).map(|round| Round { threads: 32, ..round.clone() }).collect()
+    } else {
+        all.to_vec()
     };
     context.fastest(&few, &mut |device, round| {
         rounds.launch(device, StreamId::DEFAULT, round)?;
