@@ -240,5 +240,6 @@ fn observed(telemetry: &Telemetry) -> Conditions {
         power_limit_default_w: sample.power_limit_default_w,
         temperature_c: sample.temperature_c,
         throttle: sample.throttle,
+        missing: sample.missing,
     }
 }
