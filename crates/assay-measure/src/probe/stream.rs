@@ -113,7 +113,10 @@ impl Variant {
     /// Whether it is one of those that win on the devices seen so far, or next to one.
     pub fn is_usual(&self) -> bool {
         let (threads, stages) = (self.threads, self.stages);
-        self.is_driver_copy() || stages > 0 || threads == 1024 || (threads == 256 && self.is_small())
+        self.is_driver_copy()
+            || stages > 0
+            || threads == 1024
+            || (threads == 256 && self.is_small())
     }
 
     /// Whether a thread has at most 4 loads or stores in flight.

@@ -124,8 +124,8 @@ fn conditions(state: &Conditions) -> String {
     };
     let reasons = (!state.throttle.is_empty())
         .then(|| format!("clocks held down by: {}", state.throttle.join(", ")));
-    let missing = (!state.missing.is_empty())
-        .then(|| format!("not known: {}", state.missing.join(", ")));
+    let missing =
+        (!state.missing.is_empty()).then(|| format!("not known: {}", state.missing.join(", ")));
     let parts = [
         number(state.sm_clock_mhz, "MHz"),
         number(state.memory_clock_mhz, "MHz memory"),
