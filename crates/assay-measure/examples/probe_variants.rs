@@ -1,12 +1,16 @@
 //! Every variant of the memory probes' kernels on one device, a row each, to choose from.
 //!
 //! `cargo run --example probe_variants -- cuda`
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its rows are for people")]
 
 use assay_device::{Device, DeviceError, StreamId};
 use assay_measure::probe::cached::{Round, Rounds, SharedReads, reads, writes};
 use assay_measure::probe::chase::{Chases, Cycle, Level};
 use assay_measure::probe::stream::{Motion, Streams, variants};
 use assay_measure::probe::{Head, ProbeContext, ProbeError, Progress, probes, take};
+
+/// What prints the rows of one part.
+type Section = fn(&mut ProbeContext<'_>) -> Result<(), ProbeError>;
 
 fn main() {
     let name = std::env::args().nth(1).unwrap_or_else(|| "cuda".into());
@@ -20,7 +24,7 @@ fn main() {
         return dossier(&mut *device, only == "dossier-quick");
     }
     let mut context = ProbeContext::new(&mut *device, false, 1);
-    let sections: [(&str, fn(&mut ProbeContext<'_>) -> Result<(), ProbeError>); 5] = [
+    let sections: [(&str, Section); 5] = [
         ("shared", shared),
         ("l2", l2),
         ("latencies", latencies),
