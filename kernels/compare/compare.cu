@@ -525,8 +525,9 @@ __device__ __forceinline__ void compare(const typename Format::Word* reference,
     give(scan.counters, totals);
 }
 
-#define COMPARE(NAME, FORMAT)                                                                      \
-    extern "C" __global__ void __launch_bounds__(GROUP)                                            \
+// Blocks that a multiprocessor is to hold: few with many registers each are the fastest.
+#define COMPARE(NAME, FORMAT, RESIDENT)                                                            \
+    extern "C" __global__ void __launch_bounds__(GROUP, RESIDENT)                                  \
         NAME(const FORMAT::Word* reference, const FORMAT::Word* candidate, uint64_t elements,      \
              double atol, double rtol, double zero_atol, uint64_t max_steps, uint32_t equal_nan,   \
              float low_atol, float low_rtol, float no_zero, uint64_t* totals,                      \
@@ -536,7 +537,7 @@ __device__ __forceinline__ void compare(const typename Format::Word* reference,
         compare<FORMAT>(reference, candidate, elements, rules, totals, results);                   \
     }
 
-COMPARE(compare_f32, F32)
-COMPARE(compare_f16, F16)
-COMPARE(compare_bf16, Bf16)
-COMPARE(compare_f64, F64)
+COMPARE(compare_f32, F32, 4)
+COMPARE(compare_f16, F16, 4)
+COMPARE(compare_bf16, Bf16, 4)
+COMPARE(compare_f64, F64, 3)

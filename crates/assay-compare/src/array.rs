@@ -187,6 +187,15 @@ impl<'a> ArrayView<'a> {
         self.shape.iter().product()
     }
 
+    /// The bytes of elements in row-major order, where they lie so.
+    pub(crate) fn plain(&self, first: u64, count: u64) -> Option<&[u8]> {
+        if self.strides.is_some() || (self.format.is_packed() && !first.is_multiple_of(8)) {
+            return None;
+        }
+        let from = storage(self.format, first) as usize;
+        self.bytes.get(from..from + storage(self.format, count) as usize)
+    }
+
     /// The array's elements from `first` on, as many as `out` holds, in row-major order.
     ///
     /// `first` and `first + count` must lie inside; packed formats start at whole bytes of `out`.

@@ -114,7 +114,7 @@ pub fn compare_with_progress(
         let first = seen.counts.elements;
         let count = piece.min(plan.elements - first);
         match plan.read(reference, candidate, (first, count), &mut buffers) {
-            Ok(()) => scan_piece(&plan.rules, (&buffers.0, &buffers.1), first, count, &mut seen),
+            Ok(pair) => scan_piece(&plan.rules, pair, first, count, &mut seen),
             Err((side, source)) if first == 0 => return Err(CompareError::Read { side, source }),
             Err((side, source)) => {
                 seen.broke_off = Some(format!("the {side} cannot be read further: {source}"));
@@ -159,23 +159,43 @@ impl Plan {
         Ok(Plan { rules, shape, elements, rounded_from: (from != format).then_some(from) })
     }
 
-    pub(crate) fn read(
+    /// Both pieces, read into the buffers unless they lie in memory.
+    pub(crate) fn read<'a>(
         &self,
-        reference: &mut dyn Source,
-        candidate: &mut dyn Source,
+        reference: &'a mut dyn Source,
+        candidate: &'a mut dyn Source,
         (first, count): (u64, u64),
-        buffers: &mut (Vec<u8>, Vec<u8>),
-    ) -> Result<(), (Side, SourceError)> {
+        (one, other): &'a mut (Vec<u8>, Vec<u8>),
+    ) -> Result<(&'a [u8], &'a [u8]), (Side, SourceError)> {
         let format = self.rules.format;
-        reference.read(first, count, &mut buffers.0).map_err(|error| (Side::Reference, error))?;
-        complete(self.rounded_from.unwrap_or(format), count, &buffers.0)
+        let from = self.rounded_from.unwrap_or(format);
+        let mut one = piece(reference, from, (first, count), one)
             .map_err(|error| (Side::Reference, error))?;
-        if let Some(from) = self.rounded_from {
-            buffers.0 = rounded(from, format, count, &buffers.0);
+        if self.rounded_from.is_some() {
+            *one.1 = rounded(from, format, count, one.0.unwrap_or(one.1));
+            one.0 = None;
         }
-        candidate.read(first, count, &mut buffers.1).map_err(|error| (Side::Candidate, error))?;
-        complete(format, count, &buffers.1).map_err(|error| (Side::Candidate, error))
+        let other = piece(candidate, format, (first, count), other)
+            .map_err(|error| (Side::Candidate, error))?;
+        Ok((one.0.unwrap_or(one.1), other.0.unwrap_or(other.1)))
     }
+}
+
+/// A piece of one source: where it lies in memory, else in the buffer.
+type Piece<'a> = (Option<&'a [u8]>, &'a mut Vec<u8>);
+
+fn piece<'a>(
+    source: &'a mut dyn Source,
+    format: Format,
+    (first, count): (u64, u64),
+    buffer: &'a mut Vec<u8>,
+) -> Result<Piece<'a>, SourceError> {
+    if source.in_memory(first, count).is_none() {
+        source.read(first, count, buffer)?;
+        complete(format, count, buffer)?;
+    }
+    let source: &'a dyn Source = source;
+    Ok((source.in_memory(first, count), buffer))
 }
 
 /// A source that gives other than what was asked for must not shift everything after it.

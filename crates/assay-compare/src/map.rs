@@ -33,10 +33,10 @@ pub fn error_map(
     while first < plan.elements {
         let count = (PIECE_ROWS * LANES as u64).min(plan.elements - first);
         // What could be read until now is drawn.
-        if plan.read(reference, candidate, (first, count), &mut buffers).is_err() {
+        let Ok((one, other)) = plan.read(reference, candidate, (first, count), &mut buffers) else {
             break;
-        }
-        let pieces = buffers.0.chunks(bytes).zip(buffers.1.chunks(bytes));
+        };
+        let pieces = one.chunks(bytes).zip(other.chunks(bytes));
         for (at, (one, other)) in pieces.enumerate() {
             row.decode(plan.rules.format, one, other);
             let start = first + (at * LANES) as u64;

@@ -4,7 +4,7 @@ use assay_num::Format;
 use assay_record::Tolerance;
 
 use crate::array::storage;
-use crate::counts::{BLOCK, Counts, LANES, class_index, first, half_octave};
+use crate::counts::{BLOCK, Counts, HALVES, LANES, class_index, first, half_octave};
 use crate::row::{Row, Steps};
 use crate::tree;
 
@@ -39,12 +39,14 @@ pub(crate) struct BlockResult {
 /// The distance that stands for another class.
 pub(crate) const OTHER_CLASS: u64 = u64::MAX;
 
-/// The lanes of the three sums, and counters that are cheaper to gather by lane.
+/// The lanes of the three sums, and counters that are cheaper to gather by lane or in tables.
 struct Lanes {
     errors: [f64; LANES],
     references: [f64; LANES],
     zeroed: [f64; LANES],
-    max_error: f64,
+    max_error: [f64; LANES],
+    halves: [[u32; HALVES]; 2],
+    distances: [[u32; 65]; 4],
 }
 
 /// Counts a block of at most [`BLOCK`] elements that starts at `index`, and sums it.
@@ -60,7 +62,9 @@ pub(crate) fn block(
         errors: [0.0; LANES],
         references: [0.0; LANES],
         zeroed: [0.0; LANES],
-        max_error: 0.0,
+        max_error: [0.0; LANES],
+        halves: [[0; HALVES]; 2],
+        distances: [[0; 65]; 4],
     };
     let mut result = BlockResult::default();
     let bytes = storage(rules.format, LANES as u64) as usize;
@@ -73,12 +77,13 @@ pub(crate) fn block(
             set_apart(rules, &mut row, from, counts, &mut result);
         }
         tally(rules, &row, &mut lanes, counts);
-        distances(&row, (from, present), counts, &mut result);
+        distances(&row, (from, present), (&mut lanes, counts), &mut result);
         find_first_outside(rules, &row, from, counts);
     }
     counts.elements += elements as u64;
+    lanes.give(counts);
     result.sums = [&lanes.errors, &lanes.references, &lanes.zeroed].map(tree::sum);
-    result.max_error = lanes.max_error;
+    result.max_error = lanes.max_error.iter().fold(0.0, |most, &error| most.max(error));
     result
 }
 
@@ -111,42 +116,64 @@ fn set_apart(
     }
 }
 
-/// The sums and those counts that need no distance.
+/// The sums and those counts that need no distance. Short loops over whole rows, each of one kind
+/// of work, are what the compiler makes vectors of.
 fn tally(rules: &Rules, row: &Row, lanes: &mut Lanes, counts: &mut Counts) {
-    let (mut above, mut zeroed, mut signs, mut would_fail, mut outside) = (0u64, 0u64, 0, 0, 0);
-    let mut max_error = lanes.max_error;
-    for at in 0..LANES {
-        let (reference, candidate) = (row.reference[at], row.candidate[at]);
-        let error = row.error[at];
-        let (square, energy) = (error * error, reference * reference);
-        lanes.errors[at] += square;
-        lanes.references[at] += energy;
-        let is_zero = candidate == 0.0;
-        lanes.zeroed[at] += if is_zero { energy } else { 0.0 };
-        let allowed = rules.allowed(reference);
-        let beyond = error.abs() > allowed;
-        above += u64::from(error > 0.0);
-        zeroed += u64::from(is_zero & (reference != 0.0));
-        let both = is_zero & (reference == 0.0);
-        signs += u64::from(both & (reference.to_bits() != candidate.to_bits()));
-        would_fail += u64::from(reference.abs() > allowed);
-        outside += u64::from(beyond);
-        max_error = if error.abs() > max_error { error.abs() } else { max_error };
-    }
-    lanes.max_error = max_error;
-    counts.above += above;
-    counts.zeroed += zeroed;
-    counts.zero_signs += signs;
-    counts.zero_would_fail += would_fail;
+    add_squares(row, lanes);
+    count_zeros(row, lanes, counts);
+    let (outside, would_fail) = count_outside(rules, row);
     counts.outside += outside;
+    counts.zero_would_fail += would_fail;
     if rules.tolerance.max_ulp > 0 && outside > 0 {
         counts.outside -= forgiven(rules, row);
     }
-    for &error in &row.error {
-        if error != 0.0 {
-            counts.halves[half_octave(error)] += 1;
+    // In turn in two tables, since one counter cannot be raised twice at once.
+    for two in row.error.as_chunks::<2>().0 {
+        for (table, &error) in lanes.halves.iter_mut().zip(two) {
+            table[half_octave(error)] += 1;
         }
     }
+}
+
+fn add_squares(row: &Row, lanes: &mut Lanes) {
+    for (sum, &error) in lanes.errors.iter_mut().zip(&row.error) {
+        *sum += error * error;
+    }
+    for (sum, &reference) in lanes.references.iter_mut().zip(&row.reference) {
+        *sum += reference * reference;
+    }
+    for (most, &error) in lanes.max_error.iter_mut().zip(&row.error) {
+        let error = error.abs();
+        *most = if error > *most { error } else { *most };
+    }
+}
+
+fn count_zeros(row: &Row, lanes: &mut Lanes, counts: &mut Counts) {
+    let zeros: u64 = row.candidate.iter().map(|&candidate| u64::from(candidate == 0.0)).sum();
+    if zeros == 0 {
+        return;
+    }
+    for at in 0..LANES {
+        let (reference, candidate) = (row.reference[at], row.candidate[at]);
+        if candidate != 0.0 {
+            continue;
+        }
+        lanes.zeroed[at] += reference * reference;
+        counts.zeroed += u64::from(reference != 0.0);
+        let flipped = reference == 0.0 && reference.to_bits() != candidate.to_bits();
+        counts.zero_signs += u64::from(flipped);
+    }
+}
+
+/// Errors beyond what is allowed, and references that are.
+fn count_outside(rules: &Rules, row: &Row) -> (u64, u64) {
+    let (mut outside, mut would_fail) = (0u64, 0u64);
+    for (&error, &reference) in row.error.iter().zip(&row.reference) {
+        let allowed = rules.allowed(reference);
+        outside += u64::from(error.abs() > allowed);
+        would_fail += u64::from(reference.abs() > allowed);
+    }
+    (outside, would_fail)
 }
 
 /// Elements beyond the tolerance that are few enough steps away.
@@ -156,19 +183,23 @@ fn forgiven(rules: &Rules, row: &Row) -> u64 {
 }
 
 /// The histogram of distances, their sums and the largest.
-fn distances(row: &Row, at: (u64, usize), counts: &mut Counts, result: &mut BlockResult) {
+fn distances(
+    row: &Row,
+    at: (u64, usize),
+    (lanes, counts): (&mut Lanes, &mut Counts),
+    result: &mut BlockResult,
+) {
     match &row.ulp {
         Steps::Narrow(steps) => {
-            let (mut sum, mut above, mut max) = (0u64, 0u64, 0u32);
-            for (&ulp, &error) in steps.iter().zip(&row.error) {
-                sum += u64::from(ulp);
-                above += if error > 0.0 { u64::from(ulp) } else { 0 };
-                max = max.max(ulp);
+            let mut signed = [0u32; LANES];
+            for ((place, &ulp), &error) in signed.iter_mut().zip(steps).zip(&row.error) {
+                *place = if error > 0.0 { ulp } else { 0 };
             }
-            counts.ulp_sum += u128::from(sum);
-            counts.ulp_sum_above += u128::from(above);
-            note_max(u64::from(max), counts, result);
-            histogram(steps, |ulp| 32 - ulp.leading_zeros(), counts);
+            let sum = |all: &[u32; LANES]| all.iter().map(|&ulp| u64::from(ulp)).sum::<u64>();
+            counts.ulp_sum += u128::from(sum(steps));
+            counts.ulp_sum_above += u128::from(sum(&signed));
+            note_max(u64::from(steps.iter().fold(0, |most, &ulp| ulp.max(most))), counts, result);
+            histogram(steps, |ulp| (u64::from(ulp) << 1 | 1).ilog2(), lanes);
         }
         Steps::Wide(steps) => {
             let mut max = 0;
@@ -178,9 +209,10 @@ fn distances(row: &Row, at: (u64, usize), counts: &mut Counts, result: &mut Bloc
                 max = max.max(ulp);
             }
             note_max(max, counts, result);
-            histogram(steps, |ulp| 64 - ulp.leading_zeros(), counts);
+            histogram(steps, |ulp| 64 - ulp.leading_zeros(), lanes);
         }
     }
+    counts.above += row.error.iter().map(|&error| u64::from(error > 0.0)).sum::<u64>();
     // Lanes past the end of the tensor are equal zeros.
     counts.histogram[0] = counts.histogram[0].wrapping_sub((LANES - at.1) as u64);
     if counts.first_different.is_none_or(|first| first > at.0) {
@@ -199,18 +231,31 @@ fn note_max(max: u64, counts: &mut Counts, result: &mut BlockResult) {
     result.max_key = result.max_key.max(max);
 }
 
-/// Adds distances to the bins of their numbers of bits, in turn in four tables, since one counter
-/// cannot be raised twice at once.
-fn histogram<T: Copy>(steps: &[T; LANES], bits: impl Fn(T) -> u32, counts: &mut Counts) {
-    let mut tables = [[0u32; 65]; 4];
+/// Counts distances by their numbers of bits, in turn in four tables.
+fn histogram<T: Copy>(steps: &[T; LANES], bits: impl Fn(T) -> u32, lanes: &mut Lanes) {
     for four in steps.as_chunks::<4>().0 {
-        for (table, &ulp) in tables.iter_mut().zip(four) {
+        for (table, &ulp) in lanes.distances.iter_mut().zip(four) {
             table[bits(ulp) as usize] += 1;
         }
     }
-    for (bin, count) in counts.histogram.iter_mut().enumerate() {
-        let all: u32 = tables.iter().map(|table| table[bin]).sum();
-        *count = count.wrapping_add(u64::from(all));
+}
+
+impl Lanes {
+    /// Adds the tables to the counts. What was taken out of a row is off `histogram[0]` already.
+    fn give(&self, counts: &mut Counts) {
+        let zeros: u64 = self.distances.iter().map(|table| u64::from(table[0])).sum();
+        for table in &self.distances {
+            for (count, &more) in counts.histogram.iter_mut().zip(table) {
+                *count = count.wrapping_add(u64::from(more));
+            }
+        }
+        for table in &self.halves {
+            for (count, &more) in counts.halves.iter_mut().zip(table) {
+                *count = count.wrapping_add(u64::from(more));
+            }
+        }
+        // Errors of zero, which are those of distance 0, are none.
+        counts.halves[0] = counts.halves[0].wrapping_sub(zeros);
     }
 }
 

@@ -34,6 +34,12 @@ pub trait Source: Send {
     /// # Errors
     /// Whatever stops the reading.
     fn read(&mut self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<(), SourceError>;
+
+    /// The same bytes where they lie in memory already.
+    fn in_memory(&self, first: u64, count: u64) -> Option<&[u8]> {
+        let _ = (first, count);
+        None
+    }
 }
 
 impl Source for ArrayView<'_> {
@@ -48,5 +54,9 @@ impl Source for ArrayView<'_> {
     fn read(&mut self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<(), SourceError> {
         self.gather(first, count, out);
         Ok(())
+    }
+
+    fn in_memory(&self, first: u64, count: u64) -> Option<&[u8]> {
+        self.plain(first, count)
     }
 }

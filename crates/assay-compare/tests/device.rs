@@ -1,5 +1,7 @@
 //! The kernel against the CPU: every count, every sum and every worst element, bit for bit.
 
+use std::time::Instant;
+
 use assay_compare::{DeviceArray, DeviceComparer, Options, Tensor, compare};
 use assay_device::{Allocation, Device};
 use assay_num::Format;
@@ -78,6 +80,70 @@ fn every_format_is_as_on_the_cpu(device: &mut dyn Device, counts: &[usize]) {
 fn the_emulated_kernel_gives_the_bits_of_the_cpu() {
     let mut device = assay_device::open("emulator:sm_90").expect("opened");
     every_format_is_as_on_the_cpu(&mut *device, &[1, 6, 515, 16_384, 33_001]);
+}
+
+/// The medians of the times of whole comparisons of `2^28` elements, in milliseconds, printed: the
+/// launch, the reading of the results and the worst elements are in them.
+#[test]
+fn a_quarter_of_a_billion_elements_take_a_millisecond_or_two_gpu() {
+    let test = "a_quarter_of_a_billion_elements_take_a_millisecond_or_two_gpu";
+    let mut device = match assay_device::open("cuda") {
+        Ok(device) => device,
+        Err(error) => {
+            eprintln!("SKIPPED {test}: {error}");
+            return;
+        }
+    };
+    let device = &mut *device;
+    let options = Options { tolerance: Tolerance::new(1e-4, 1e-4), ..Options::default() };
+    for format in [Format::F32, Format::Bf16, Format::F16, Format::F64] {
+        let tile = near_pair(format, 1 << 20);
+        let mut arrays = [&tile.0, &tile.1].map(|tile| repeated(device, tile, 256));
+        let [reference, candidate] = &mut arrays;
+        let mut comparer = DeviceComparer::new(device).expect("loaded");
+        let mut times: Vec<f64> = (0..11)
+            .map(|_| {
+                let start = Instant::now();
+                let comparison =
+                    comparer.compare(device, reference, candidate, &options).expect("compared");
+                assert_eq!(comparison.elements, 1 << 28);
+                start.elapsed().as_secs_f64() * 1e3
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        println!("{format} 2^28 on the device: median {:.3} ms, least {:.3}", times[5], times[0]);
+        let start = Instant::now();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+        let run = || compare(&tile.0.view(), &tile.1.view(), &options).expect("compared");
+        let rounds = 40;
+        pool.install(|| (0..rounds).for_each(|_| assert!(run().elements > 0)));
+        let bytes = rounds * 2 * tile.0.bytes().len();
+        let rate = bytes as f64 / start.elapsed().as_secs_f64() / 1e9;
+        println!("{format} 2^20 on one core: {rate:.2} GB/s of both arrays");
+        arrays.iter().for_each(|array| device.free(array.buffer).expect("freed"));
+    }
+}
+
+/// Values, and the same off by a few ulp.
+fn near_pair(format: Format, count: usize) -> (Tensor, Tensor) {
+    let mut random = SplitMix64::new(SEED);
+    let values: Vec<f64> = (0..count).map(|_| random.normal()).collect();
+    let one = format.encode_slice(&values);
+    let mut other = one.clone();
+    for element in other.chunks_mut(format.bits() as usize / 8) {
+        element[0] ^= random.below(4) as u8;
+    }
+    let shape = [count as u64];
+    let tensor = |bytes| Tensor::new(format, &shape, bytes).expect("a tensor");
+    (tensor(one), tensor(other))
+}
+
+fn repeated(device: &mut dyn Device, tile: &Tensor, times: u64) -> DeviceArray {
+    let bytes = tile.bytes().len() as u64;
+    let buffer = device.allocate(&Allocation::new(bytes * times)).expect("allocated");
+    (0..times).for_each(|at| device.write(buffer, at * bytes, tile.bytes()).expect("written"));
+    let shape = vec![tile.shape()[0] * times];
+    DeviceArray { buffer, offset: 0, format: tile.format(), shape }
 }
 
 #[test]
