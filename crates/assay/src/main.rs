@@ -18,6 +18,7 @@ mod npz;
 mod output;
 mod parent;
 mod pictures;
+mod printed;
 mod probe;
 mod progress;
 mod protocol;

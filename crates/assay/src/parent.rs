@@ -3,7 +3,7 @@
 //! A kernel that faults takes its process's GPU context with it, and one that hangs never gives the
 //! device back. In a child, the one is a result like any other and the other is killed.
 
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -20,6 +20,7 @@ use assay_record::{
 
 use crate::cli::CheckArguments;
 use crate::failure::Failure;
+use crate::printed::{self, Printed};
 use crate::progress::Progress;
 use crate::protocol::{Message, PROTOCOL, Request};
 
@@ -207,10 +208,15 @@ impl Children {
             let _ = stdin.write_all(line.as_bytes());
         }
         let last_words = listen_to_errors(&mut child);
-        let messages = listen(&mut child);
-        let result = wait_for_result(&messages, self.timeout, heard);
+        let (messages, printed) = listen(&mut child);
+        let mut result = wait_for_result(&messages, self.timeout, heard);
         let status = end(&mut child, &result);
-        let words = last_words.join().unwrap_or_default();
+        // The driver writes what is left of a kernel's text as the process ends.
+        let printed = printed.join().unwrap_or_default();
+        let Errors { last: words, assertion } = last_words.join().unwrap_or_default();
+        if let Ok(outcome) = &mut result {
+            printed::attach(&mut outcome.result, &printed, assertion.as_deref());
+        }
         result.map_err(|silence| match silence {
             Silence::Timeout => Death::Hang(self.timeout.as_secs()),
             Silence::Protocol(found) => {
@@ -221,7 +227,8 @@ impl Children {
                     status.map_or_else(|error| error.to_string(), |status| status.to_string());
                 let words = words.trim();
                 let space = if words.is_empty() { "" } else { ": " };
-                Death::Crash(format!("{status}{space}{words}"))
+                let printed = printed.last_words().unwrap_or_default();
+                Death::Crash(format!("{status}{space}{words}{printed}"))
             }
         })
     }
@@ -272,33 +279,61 @@ fn wait_for_result(
     }
 }
 
-/// Reads messages until the child closes its stdout.
-fn listen(child: &mut Child) -> Receiver<Message> {
+/// Reads messages until the child closes its stdout. Lines that are none are the kernel's.
+fn listen(child: &mut Child) -> (Receiver<Message>, thread::JoinHandle<Printed>) {
     let (sender, receiver) = mpsc::channel();
-    if let Some(stdout) = child.stdout.take() {
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-                if let Ok(message) = serde_json::from_slice(&line)
-                    && sender.send(message).is_err()
-                {
-                    break;
-                }
+    let stdout = child.stdout.take();
+    let reader = thread::spawn(move || {
+        let mut printed = Printed::default();
+        let Some(mut stdout) = stdout.map(BufReader::new) else { return printed };
+        while let Ok(Some(line)) = next_line(&mut stdout) {
+            match serde_json::from_slice(&line) {
+                // Nobody may listen any more, but what is printed still counts.
+                Ok(message) => drop(sender.send(message)),
+                Err(_) => printed.add(&line),
             }
-        });
-    }
-    receiver
+        }
+        printed
+    });
+    (receiver, reader)
 }
 
-/// The last line that the child writes to stderr.
-fn listen_to_errors(child: &mut Child) -> thread::JoinHandle<String> {
+/// The next line, or as much of it as a message may have; nothing at the end.
+fn next_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+    const LONGEST: u64 = 256 << 20;
+    let mut line = Vec::new();
+    let read = from.take(LONGEST).read_until(b'\n', &mut line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    Ok((read > 0).then_some(line))
+}
+
+/// What is kept of a child's stderr.
+#[derive(Default)]
+struct Errors {
+    /// The last line.
+    last: String,
+    /// The first assertion that failed.
+    assertion: Option<String>,
+}
+
+/// Reads what the child writes to stderr.
+fn listen_to_errors(child: &mut Child) -> thread::JoinHandle<Errors> {
     let stderr = child.stderr.take();
     thread::spawn(move || {
-        let lines = stderr.map(BufReader::new).into_iter().flat_map(BufRead::lines);
-        lines
-            .map_while(Result::ok)
-            .filter(|line| !line.trim().is_empty())
-            .last()
-            .unwrap_or_default()
+        let mut errors = Errors::default();
+        let lines = stderr.map(BufReader::new).into_iter().flat_map(|from| from.split(b'\n'));
+        for line in lines.map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            if errors.assertion.is_none() && printed::is_assertion(&line) {
+                errors.assertion = Some(line.clone().into_owned());
+            }
+            if !line.trim().is_empty() {
+                errors.last = line.into_owned();
+            }
+        }
+        errors
     })
 }
 
@@ -393,6 +428,61 @@ mod tests {
         let program = "no-such-program".into();
         let children = Children { program, timeout: Duration::from_secs(60) };
         assert_eq!(children.judge(&request(), None).exit, ExitCode::Internal);
+    }
+
+    /// A child that answers what a shell script says.
+    #[cfg(unix)]
+    fn scripted(name: &str, script: &str) -> KernelOutcome {
+        use std::os::unix::fs::PermissionsExt as _;
+        let program = std::env::temp_dir().join(format!("assay-{name}-{}", std::process::id()));
+        let text = format!("#!/bin/sh\ncat >/dev/null\n{script}\n");
+        std::fs::write(&program, text).expect("the script is written");
+        let all = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, all).expect("it may run");
+        let children = Children { program: program.clone(), timeout: Duration::from_secs(60) };
+        let outcome = children.judge(&request(), None);
+        std::fs::remove_file(&program).expect("the script goes");
+        outcome
+    }
+
+    #[cfg(unix)]
+    fn said(message: &Message) -> String {
+        let line = serde_json::to_string(message).expect("a message has a JSON form");
+        format!("printf '\\n%s\\n' '{line}'")
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_kernel_prints_between_the_messages_becomes_a_note_of_the_gate() {
+        let death = Death::Crash("x".to_owned());
+        let mut result = dead(&request(), None, &death, Some(case())).result;
+        result.gates[0].notes.clear();
+        let done = Message::Done { result, exit: 1, hint: None, skipped: false };
+        let assertion = "k.cu:3: void k(): block: [0,0,0], thread: [1,0,0] Assertion `ok` failed.";
+        let lines = [
+            said(&Message::Hello { protocol: PROTOCOL }),
+            "echo 'row 0: 3.5'; printf 'row 1: 4'".to_owned(),
+            said(&Message::Case { case: case() }),
+            format!("echo \"{}\" >&2; echo and this >&2", assertion.replace('`', "\\`")),
+            said(&done),
+            // What the driver still holds comes as the process ends.
+            "echo 'row 2: 5'".to_owned(),
+        ];
+        let outcome = scripted("prints", &lines.join("\n"));
+        let notes = &outcome.result.gates[0].notes;
+        assert_eq!(notes[0], "it printed in its runs: row 0: 3.5 | row 1: 4 | row 2: 5");
+        assert_eq!(notes[1], format!("its assertion failed: {assertion}"));
+        assert_eq!(notes.len(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_dies_says_what_its_kernel_had_printed() {
+        let hello = said(&Message::Hello { protocol: PROTOCOL });
+        let at = said(&Message::Case { case: case() });
+        let outcome = scripted("dies", &format!("{hello}\n{at}\necho at step 7\nkill -9 $$"));
+        let reason = &outcome.result.gates[0].reason;
+        assert!(reason.contains("died: signal: 9") && reason.contains("at step 7"), "{reason}");
     }
 
     #[test]

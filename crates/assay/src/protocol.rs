@@ -1,8 +1,7 @@
 //! What a run says to the child process that judges one kernel at one gate, and what it answers.
 //!
 //! The parent writes one [`Request`] to the child's stdin as JSON. The child answers on stdout with
-//! one [`Message`] a line. Lines that are no message are ignored: a kernel's `printf` ends there
-//! too.
+//! one [`Message`] a line. Lines that are no message are what a kernel printed on a GPU.
 
 use std::path::PathBuf;
 
