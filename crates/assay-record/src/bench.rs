@@ -30,6 +30,9 @@ pub struct BenchRecord {
     /// What it said after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Conditions>,
+    /// Why it said nothing of its state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions_reason: Option<String>,
     /// The kernels, in the order asked for.
     pub timings: Vec<Timing>,
     /// How pairs of them compare.

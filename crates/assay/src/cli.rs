@@ -28,7 +28,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Time kernels that passed their checks, and say how two compare: SAME, FAST, SLOW or AMBIGUOUS
+    /// Time kernels that passed their checks, and say how two of them compare
     #[command(after_help = EXIT_CODES)]
     Bench(Box<crate::bench::Arguments>),
     /// Hold a device's dossier against invariants that every working device satisfies

@@ -60,6 +60,7 @@ fn file(name: &str, timings: &[(&str, f64)]) -> PathBuf {
         },
         before: None,
         after: None,
+        conditions_reason: None,
         timings: timings.iter().map(|(name, ns)| timing(name, *ns)).collect(),
         versus: Vec::new(),
         incomplete: None,

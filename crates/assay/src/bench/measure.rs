@@ -22,7 +22,14 @@ pub(super) fn all(
     (arguments, dossier): (&Arguments, Option<&Dossier>),
     record: &mut BenchRecord,
 ) -> Result<(), Failure> {
-    let telemetry = Telemetry::open(device).ok();
+    let telemetry = match Telemetry::open(device) {
+        Ok(telemetry) => Some(telemetry),
+        Err(error) => {
+            let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            record.conditions_reason = Some(format!("{error}{hint}"));
+            None
+        }
+    };
     let conditions = || telemetry.as_ref().map(|telemetry| observed(telemetry));
     let mut stopwatch = Stopwatch::new(device).map_err(|error| failed(&error))?;
     record.before = conditions();

@@ -141,6 +141,7 @@ fn run(arguments: &Arguments) -> Result<BenchRecord, Failure> {
         device: probed(device.as_ref()),
         before: None,
         after: None,
+        conditions_reason: None,
         timings: Vec::new(),
         versus: Vec::new(),
         incomplete: None,

@@ -34,6 +34,9 @@ fn device(record: &BenchRecord) -> String {
     if let Some(after) = &record.after {
         text.push_str(&conditions(after));
     }
+    if let Some(reason) = &record.conditions_reason {
+        let _ = write!(text, "\npower and temperature are not known: {reason}");
+    }
     text
 }
 
