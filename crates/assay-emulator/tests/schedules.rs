@@ -240,3 +240,45 @@ SPIN:
     let fault = launch(100_000, true).expect_err("no chip is that large");
     assert!(fault.to_string().contains("a cooperative launch of 100000 blocks"), "{fault}");
 }
+
+#[test]
+fn lanes_that_stop_inside_an_instruction_keep_what_it_has_computed_so_far() {
+    // Even lanes take 64-bit registers apart and join them, odd lanes 32-bit ones.
+    let source = pointer_kernel(
+        "",
+        "    .reg .b32 %w<4>;
+    .reg .b64 %q<4>;
+    mov.u32 %r2, 0;
+    mul.lo.u32 %r3, %r1, 0x01010101;
+    cvt.u64.u32 %q1, %r3;
+    mul.lo.u64 %q1, %q1, 0x100000001;
+    and.b32 %r4, %r1, 1;
+    setp.eq.u32 %p1, %r4, 0;
+    @%p1 bra WIDE;
+NARROW:
+    mov.b32 {%h1, %h2}, %r3;
+    mov.b32 %r3, {%h1, %h2};
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p2, %r2, 40;
+    @%p2 bra NARROW;
+    bra STORE;
+WIDE:
+    mov.b64 {%w1, %w2}, %q1;
+    mov.b64 %q1, {%w1, %w2};
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p2, %r2, 40;
+    @%p2 bra WIDE;
+    shr.u64 %q2, %q1, 32;
+    cvt.u32.u64 %r3, %q2;
+STORE:
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r3;",
+    );
+    let want: Vec<u32> = (0..32).map(|lane| lane * 0x0101_0101).collect();
+    for seed in 0..60 {
+        let mut bench = Bench::new(128);
+        let schedule = Schedule::Seeded(seed);
+        bench.launch(&source, &LaunchConfig { schedule, ..LaunchConfig::default() }).unwrap();
+        assert_eq!(bench.words(), want, "seed {seed}");
+    }
+}

@@ -34,8 +34,12 @@ pub(crate) struct Body<'c, 'm> {
     slots: Vec<Slot>,
     /// Whether each instruction only makes a register a constant, which it is already.
     known: Vec<bool>,
-    next_row: u32,
+    /// Rows of registers; rows with those for temporaries; and how many rows an instruction takes
+    /// at once, which is what a thread would.
+    register_rows: u32,
     most_rows: u32,
+    needed_rows: u32,
+    temporaries: Temporaries,
     next_predicate: PredicateSlot,
     /// The carry bit of this function.
     pub(crate) carry: PredicateSlot,
@@ -57,8 +61,10 @@ impl<'c, 'm> Body<'c, 'm> {
             index,
             slots: Vec::new(),
             known: Vec::new(),
-            next_row: 0,
+            register_rows: 0,
             most_rows: 0,
+            needed_rows: 0,
+            temporaries: Temporaries::default(),
             next_predicate: FIRST_PREDICATE + 1,
             carry: FIRST_PREDICATE,
             guard: ALWAYS,
@@ -84,17 +90,18 @@ impl<'c, 'm> Body<'c, 'm> {
         let allocation = Allocation::of(self.source, &liveness);
         // Contraction reads a product's operands later than the product did.
         let shared = self.context.contract.is_none();
+        let mut rows_so_far = 0;
         let mut starts = [0; Class::ALL.len()];
         for class in Class::ALL {
             let first =
-                if class == Class::Predicate { self.next_predicate.into() } else { self.next_row };
+                if class == Class::Predicate { self.next_predicate.into() } else { rows_so_far };
             starts[class as usize] = first;
             let slots = if shared { allocation.count(class) } else { count_of(self.source, class) };
             match class {
                 Class::Predicate => self.next_predicate += slots as PredicateSlot,
-                Class::Bits16 | Class::Bits32 => self.next_row += slots,
-                Class::Bits64 => self.next_row += 2 * slots,
-                Class::Bits128 => self.next_row += 4 * slots,
+                Class::Bits16 | Class::Bits32 => rows_so_far += slots,
+                Class::Bits64 => rows_so_far += 2 * slots,
+                Class::Bits128 => rows_so_far += 4 * slots,
             }
         }
         let mut seen = [0; Class::ALL.len()];
@@ -110,7 +117,9 @@ impl<'c, 'm> Body<'c, 'm> {
             };
             self.slots.push(starts[class as usize] + rows * slot);
         }
-        self.most_rows = self.next_row;
+        self.register_rows = rows_so_far;
+        self.most_rows = rows_so_far;
+        self.needed_rows = rows_so_far;
         self.known = vec![false; self.source.body.len()];
         if shared {
             self.find_constants(&constants::written_once(self.source, &liveness));
@@ -129,10 +138,9 @@ impl<'c, 'm> Body<'c, 'm> {
     }
 
     fn instructions(&mut self) {
-        let first_temporary = self.next_row;
         for (number, instruction) in self.source.body.iter().enumerate() {
             self.starts.push(self.context.code.ops.len() as u32);
-            self.next_row = first_temporary;
+            self.temporaries.used = [0; 3];
             self.begin(instruction);
             if self.instruction(number, instruction).is_err() {
                 let pc = self.context.code.ops.len() as u32;
@@ -232,7 +240,7 @@ impl<'c, 'm> Body<'c, 'm> {
                 max_cluster_rank: source.tuning.max_cluster_rank,
                 explicit_cluster: source.tuning.explicit_cluster,
                 blocks_are_clusters: source.tuning.blocks_are_clusters,
-                registers: self.most_rows,
+                registers: self.needed_rows,
                 local_bytes,
             },
             shared: layout.shared[self.index].clone(),
@@ -249,11 +257,26 @@ impl<'c, 'm> Body<'c, 'm> {
         }
     }
 
-    /// A row (or two) that lives as long as this instruction.
+    /// A row, or two or four, that lives as long as this instruction.
+    ///
+    /// Lanes that parted may stop in the middle of an instruction while others run through
+    /// another one. Each has its own place in a slot, as long as all use the slot at one width.
     pub(crate) fn temporary(&mut self, bits: u32) -> Slot {
-        let slot = self.next_row;
-        self.next_row += bits.div_ceil(32).max(1);
-        self.most_rows = self.most_rows.max(self.next_row);
+        let (width, rows) = match bits {
+            0..=32 => (0, 1),
+            33..=64 => (1, 2),
+            _ => (2, 4),
+        };
+        let (slots, used) = (&mut self.temporaries.slots[width], &mut self.temporaries.used[width]);
+        if *used == slots.len() {
+            slots.push(self.most_rows);
+            self.most_rows += rows;
+        }
+        *used += 1;
+        let slot = slots[*used - 1];
+        let [narrow, wide, widest] = self.temporaries.used.map(|used| used as u32);
+        let needed = self.register_rows + narrow + 2 * wide + 4 * widest;
+        self.needed_rows = self.needed_rows.max(needed);
         slot
     }
 
@@ -507,6 +530,15 @@ impl<'c, 'm> Body<'c, 'm> {
 /// How many registers of a class a function has.
 fn count_of(source: &Source, class: Class) -> u32 {
     source.registers.iter().filter(|register| Class::of(register.ty) == class).count() as u32
+}
+
+/// Rows for what lives within one instruction: of 32, 64 and 128 bits apart.
+#[derive(Default)]
+struct Temporaries {
+    /// The slots of each width so far.
+    slots: [Vec<Slot>; 3],
+    /// How many of them the instruction uses.
+    used: [usize; 3],
 }
 
 /// A lowered address.
