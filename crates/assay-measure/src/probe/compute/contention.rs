@@ -36,7 +36,9 @@ pub(super) const ATOMICS_PROBE: Probe = Probe {
     run: |context| {
         let module = context.load("atomics.ptx", ATOMICS);
         let kinds = [Atomic::AddF32, Atomic::AddU32, Atomic::Cas];
-        let entries = ATOMICS_PROBE.quantities.iter().zip(kinds).map(|(quantity, atomic)| {
+        let pairs = ATOMICS_PROBE.quantities.iter().zip(kinds);
+        let wanted: Vec<_> = pairs.filter(|(quantity, _)| context.wants(quantity)).collect();
+        let entries = wanted.into_iter().map(|(quantity, atomic)| {
             context.attempt(quantity, |context| curve(context, quantity, module.clone()?, atomic))
         });
         entries.collect()
@@ -65,10 +67,13 @@ fn curve(
     module: ModuleId,
     atomic: Atomic,
 ) -> Result<Entry, ProbeError> {
-    let samples = if context.quick { 3 } else { 9 };
-    let blocks = 2 * context.multiprocessors();
+    let samples = if context.quick || context.tiny { 3 } else { 9 };
+    let (blocks, threads) = match context.tiny {
+        true => (2, 64),
+        false => (2 * context.multiprocessors(), 1024),
+    };
     let device = &mut *context.device;
-    let field = Field::new(device, module, blocks, 1024)?;
+    let field = Field::new(device, module, blocks, threads)?;
     let mut points = Vec::new();
     let mut addresses = 1;
     let last = loop {
@@ -107,9 +112,13 @@ fn figure(values: &[f64], clocks: &[f64]) -> Figure {
 
 /// The figure of one barrier, after a look whether it holds.
 fn barrier(context: &mut ProbeContext<'_>, waiting: Waiting) -> Result<Figure, ProbeError> {
-    let (samples, short, long) = if context.quick { (5, 20, 220) } else { (15, 50, 550) };
+    let (samples, short, long) = match (context.tiny, context.quick) {
+        (true, _) => (1, 1, 3),
+        (_, true) => (5, 20, 220),
+        _ => (15, 50, 550),
+    };
     let device = &mut *context.device;
-    waiting.verify(device, 20)?;
+    waiting.verify(device, short)?;
     waiting.run(device, long)?;
     let (mut costs, mut clocks) = (Vec::new(), Vec::new());
     for _ in 0..samples {

@@ -24,6 +24,8 @@ mod silicon;
 mod small_test;
 mod span;
 mod tile_check;
+#[cfg(test)]
+mod whole_test;
 mod wide;
 
 pub use clock::measure_clock;

@@ -66,7 +66,7 @@ impl Rate {
     }
 }
 
-/// How often a kernel's loop must run to take `target_ns`, from a short run of it.
+/// How often a kernel's loop must run to take `target_ns`, from a short run of it; once for 0.
 ///
 /// # Errors
 /// Those of the run.
@@ -76,6 +76,9 @@ pub(crate) fn calibrate(
     mut run: impl FnMut(u32) -> Result<Spans, ProbeError>,
 ) -> Result<u32, ProbeError> {
     let mut rounds = 1;
+    if target_ns <= 0.0 {
+        return Ok(rounds);
+    }
     run(rounds)?;
     loop {
         let ns = run(rounds)?.duration_ns();

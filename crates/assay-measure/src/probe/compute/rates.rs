@@ -55,8 +55,9 @@ pub(super) const FMA_PROBE: Probe = Probe {
     ),
     run: |context| {
         let module = context.load("fma.ptx", FMA);
-        let quantities = FMA_PROBE.quantities.chunks_exact(2);
-        let pairs = quantities.zip(PIPES).flat_map(|(quantities, pipe)| {
+        let quantities = FMA_PROBE.quantities.chunks_exact(2).zip(PIPES);
+        let wanted: Vec<_> = quantities.filter(|(pair, _)| any_wanted(context, pair)).collect();
+        let pairs = wanted.into_iter().flat_map(|(quantities, pipe)| {
             context
                 .attempt_all(quantities, |context| fma(context, module.clone()?, pipe, quantities))
         });
@@ -103,6 +104,11 @@ pub(super) const WGMMA_PROBE: Probe = Probe {
 pub(super) struct Kind {
     pub element: Element,
     pub density: Density,
+}
+
+/// Whether one of the quantities is asked for.
+fn any_wanted(context: &ProbeContext<'_>, quantities: &[Quantity]) -> bool {
+    quantities.iter().any(|quantity| context.wants(quantity))
 }
 
 type Loaded = Result<ModuleId, ProbeError>;
@@ -164,6 +170,9 @@ fn tensor(
     let kinds = kinds(true);
     let mut entries = Vec::new();
     for (kind, quantities) in kinds.zip(quantities.chunks_exact(2)) {
+        if !any_wanted(context, quantities) {
+            continue;
+        }
         let (module, variants) = how(context, kind);
         entries.extend(context.attempt_all(quantities, |context| {
             let limit = silicon::tensor(context.architecture(), kind.element, kind.density);
@@ -217,7 +226,7 @@ fn best_of(
     module: ModuleId,
     variants: &[Products],
 ) -> Result<Rate, ProbeError> {
-    let tried = if context.quick { 1 } else { variants.len() };
+    let tried = if context.quick || context.tiny { 1 } else { variants.len() };
     let mut best: Option<Rate> = None;
     for products in variants.iter().take(tried) {
         let rate = rate_of(context, module, *products)?;
@@ -236,19 +245,20 @@ fn rate_of(
 ) -> Result<Rate, ProbeError> {
     let (blocks, seed) = (context.multiprocessors(), context.seed);
     let (samples, target_ns) = effort(context);
+    let pairs = if context.tiny { 2 } else { PAIRS };
     let device = &mut *context.device;
     let bench = Bench::new(device, module, products, blocks, seed)?;
-    let run = |rounds| bench.run(device, rounds, PAIRS);
+    let run = |rounds| bench.run(device, rounds, pairs);
     let rounds = calibrate(target_ns, MOST_ROUNDS, run)?;
-    let operations = products.operations(PAIRS) * f64::from(rounds) * f64::from(blocks);
+    let operations = products.operations(pairs) * f64::from(rounds) * f64::from(blocks);
     let mut rate = Rate::default();
     for sample in 0..samples {
         if sample + 1 == samples {
             bench.forget(device)?;
         }
-        rate.add(&bench.run(device, rounds, PAIRS)?, operations, blocks)?;
+        rate.add(&bench.run(device, rounds, pairs)?, operations, blocks)?;
     }
-    bench.verify(device, rounds, PAIRS)?;
+    bench.verify(device, rounds, pairs)?;
     bench.free(device)?;
     Ok(rate)
 }
@@ -261,8 +271,9 @@ fn fma(
 ) -> Result<Vec<Entry>, ProbeError> {
     let (multiprocessors, seed) = (context.multiprocessors(), context.seed);
     let (samples, target_ns) = effort(context);
+    let threads = if context.tiny { 64 } else { 1024 };
     let device = &mut *context.device;
-    let orbits = Orbits::new(device, module, pipe, (multiprocessors, 1024), seed)?;
+    let orbits = Orbits::new(device, module, pipe, (multiprocessors, threads), seed)?;
     let rounds = calibrate(target_ns, MOST_ROUNDS, |rounds| orbits.run(device, rounds))?;
     let mut rate = Rate::default();
     for _ in 0..samples {
@@ -280,7 +291,11 @@ fn fma(
 
 /// Samples of a rate, and how long each is to take in nanoseconds.
 fn effort(context: &ProbeContext<'_>) -> (u32, f64) {
-    if context.quick { (5, 1.0e6) } else { (15, 2.0e6) }
+    match (context.tiny, context.quick) {
+        (true, _) => (1, 0.0),
+        (_, true) => (5, 1.0e6),
+        _ => (15, 2.0e6),
+    }
 }
 
 /// Both entries of a rate, held against the silicon.
