@@ -109,7 +109,15 @@ DONE:
 
 /// Twice a vector of any stride, which the manifest declares.
 fn strided(offset: &str) -> ManifestKernel {
-    let manifest = r#"
+    registered(MANIFEST, offset)
+}
+
+/// Twice a dense vector.
+fn dense(offset: &str) -> ManifestKernel {
+    registered(&MANIFEST.replace(", strides = [\"pitch - 1\"]", ""), offset)
+}
+
+const MANIFEST: &str = r#"
 schema = 1
 [module.twice]
 ptx = "twice.ptx"
@@ -130,6 +138,8 @@ grid = ["(n + 63)/64"]
 block = [64]
 args = ["x", "y", "n", "pitch"]
 "#;
+
+fn registered(manifest: &str, offset: &str) -> ManifestKernel {
     let ptx = twice(offset);
     let files: &'static [(&str, &[u8])] = Box::leak(
         vec![("twice.ptx", Box::leak(ptx.into_bytes().into_boxed_slice()) as &[u8])].into(),
@@ -157,4 +167,19 @@ fn a_kernel_that_ignores_its_stride_is_found_at_the_smallest_that_shows_it() {
     let smallest = found.failures.iter().find_map(|failure| failure.smallest.clone());
     let recipe = smallest.expect("it is shrunk").recipe.to_string();
     assert!(recipe.contains("n=2,"), "{recipe}");
+}
+
+#[test]
+fn an_offset_that_wraps_is_found_where_no_reference_goes() {
+    let right = "    mov.u32 %r7, %r5;";
+    let wraps = "    and.b32 %r7, %r5, 4095;";
+    for (offset, verdict) in [(right, FuzzVerdict::Pass), (wraps, FuzzVerdict::Wrong)] {
+        let kernel = dense(offset);
+        let mut device = assay_device::open("emulator").expect("an emulator");
+        let subject = DeviceSubject::bind(&kernel, None, device.as_mut()).expect("it is bound");
+        let mut runner = KernelRunner::new(subject);
+        let recipe = "twice/n=5000,pitch=1/repeated:61/mixed/seed=3".parse().expect("a recipe");
+        let case = runner.run(&recipe);
+        assert_eq!(case.verdict, verdict, "{case:?}");
+    }
 }

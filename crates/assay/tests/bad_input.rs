@@ -44,7 +44,7 @@ fn no_records() -> Vec<String> {
 #[test]
 fn a_device_that_is_none_is_named_by_every_command_that_takes_one() {
     for arguments in [
-        &["check", "--only", "row_sum_f32"][..],
+        &["check", "--manifest", "doubles.toml"][..],
         &["fuzz", "--only", "row_sum_f32"],
         &["probe"],
         &["stamps"],
@@ -62,7 +62,7 @@ fn a_machine_without_a_gpu_is_told_so_by_every_command_that_asks_for_one() {
         return skipped("a_machine_without_a_gpu_is_told_so_by_every_command", why);
     }
     for arguments in [
-        &["check", "--only", "row_sum_f32"][..],
+        &["check", "--manifest", "doubles.toml"][..],
         &["fuzz", "--only", "row_sum_f32"],
         &["probe"],
         &["stamps"],
