@@ -1,6 +1,6 @@
 //! Every variant of the memory probes' kernels on one device, a row each, to choose from.
 //!
-//! `cargo run --example probe_variants -- cuda`
+//!     cargo run -p assay-measure --example probe_variants -- cuda [l2]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its rows are for people")]
 
 use assay_device::{Device, DeviceError, StreamId};

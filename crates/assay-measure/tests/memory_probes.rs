@@ -95,7 +95,11 @@ fn every_round_over_a_cached_region_reads_or_writes_all_of_it() {
 fn shared_memory_is_read_as_often_as_counted() {
     let mut device = emulator();
     let mut context = ProbeContext::new(&mut *device, true, 6);
-    let reads = SharedReads::new(&mut context, 1).expect("buffers");
+    let mut reads = SharedReads::new(&mut context, 1).expect("buffers");
+    reads.leaves_out = 1;
+    let proof = reads.verify(context.device, 64, 3);
+    assert!(is_wrong(&proof), "a round less is caught: {proof:?}");
+    reads.leaves_out = 0;
     let cycles = reads.verify(context.device, 64, 3).expect("the right sum");
     assert_eq!(cycles.len() as u32, context.multiprocessors());
     assert_eq!(SharedReads::bytes_of_block(64, 3), 64 * 3 * 8 * 16);

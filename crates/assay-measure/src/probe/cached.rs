@@ -218,6 +218,8 @@ pub struct SharedReads {
     cycles: BufferId,
     contents: Contents,
     blocks: u32,
+    /// Rounds that every block leaves out: 0, but for a control that proof must catch.
+    pub leaves_out: u32,
 }
 
 impl SharedReads {
@@ -231,7 +233,7 @@ impl SharedReads {
         let contents = Contents { bits: 11, seed: context.seed as u32 };
         let sum = context.device.allocate_bare(4)?;
         let cycles = context.device.allocate(&Allocation::new(u64::from(blocks) * 8))?;
-        Ok(SharedReads { module, sum, cycles, contents, blocks })
+        Ok(SharedReads { module, sum, cycles, contents, blocks, leaves_out: 0 })
     }
 
     /// Bytes that a block reads in so many rounds.
@@ -260,7 +262,7 @@ impl SharedReads {
             block: [threads, 1, 1],
             shared_bytes: threads * SHARED_AROUND * VECTOR_BYTES as u32,
             arguments: vec![
-                Argument::u32(rounds),
+                Argument::u32(rounds.saturating_sub(self.leaves_out)),
                 Argument::u32(self.contents.bits),
                 Argument::u32(self.contents.seed),
                 Argument::Buffer(self.sum),
