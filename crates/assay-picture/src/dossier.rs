@@ -9,20 +9,29 @@ use crate::roofline::{Roof, RoofKind, RoofSource, Roofline};
 const MEMORY: [&str; 3] = ["dram_read", "l2_read", "shared_read"];
 
 /// The latencies from the nearest memory to the farthest, by the stems of their entries' names.
-const LATENCIES: [&str; 7] =
-    ["shared", "l1", "distributed_shared", "l2_near", "l2_far", "dram", "tlb_step"];
+/// What a TLB miss adds to them is no rung: it is a step.
+const LATENCIES: [&str; 6] = ["shared", "l1", "distributed_shared", "l2_near", "l2_far", "dram"];
 
 impl Roofline {
-    /// The roofs of a dossier: its memory's rates, every rate in FLOP/s, and the silicon's own
-    /// limit of DRAM. There are no kernels yet.
+    /// The roofs of a dossier: its memory's rates, its dense rates in FLOP/s by the fastest path to
+    /// each kind of tensor core, and the silicon's own limit of DRAM. There are no kernels yet.
     pub fn of(dossier: &Dossier) -> Roofline {
         let memory = MEMORY.iter().filter_map(|name| dossier.entry(name));
         let memory = memory.filter_map(|entry| roof(entry, RoofKind::Memory));
-        let flops = dossier.entries.iter().filter(|entry| entry.unit == "FLOP/s");
+        let is_roof = |entry: &&Entry| entry.unit == "FLOP/s" && is_drawn(dossier, &entry.name);
+        let flops = dossier.entries.iter().filter(is_roof);
         let compute = flops.filter_map(|entry| roof(entry, RoofKind::Compute));
         let roofs = memory.chain(paper(dossier)).chain(compute).collect();
         Roofline { title: title(dossier), roofs, points: Vec::new() }
     }
+}
+
+/// Sparse rates count operations that nobody does, and the warps' own path to the tensor cores is
+/// no roof where warpgroups have a faster one.
+fn is_drawn(dossier: &Dossier, name: &str) -> bool {
+    let faster = name.strip_prefix("mma_").map(|kind| format!("wgmma_{kind}"));
+    let is_slower = faster.is_some_and(|faster| dossier.value(&faster).is_some());
+    !name.ends_with("_sparse") && !is_slower
 }
 
 /// The device, its driver and the day.

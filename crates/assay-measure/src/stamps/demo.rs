@@ -128,7 +128,7 @@ fn cost(lane: &StampLane) -> Option<StampOverhead> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamps::{sm_clock_mhz, statistics, warnings};
+    use crate::stamps::{statistics, warnings};
 
     #[test]
     fn the_demonstration_is_right_and_stamps_every_phase_of_every_warp() {
@@ -141,9 +141,9 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|phase| phase.phase.as_str()).collect();
         assert_eq!(names, DEMO_PHASES);
         assert!(found.iter().all(|phase| phase.spans == 24 && phase.cycles_median > 0.0));
-        let work = &found[2];
-        assert!(work.share > 0.3, "20 rounds an element are most of the work: {found:?}");
-        let _ = sm_clock_mhz(&demo.lanes);
+        // Waits hold what other warps do meanwhile; the other phases only their own instructions.
+        let (load, work) = (found[0].cycles_median, found[2].cycles_median);
+        assert!(work > 10.0 * load, "20 rounds an element are most of the work: {found:?}");
     }
 
     #[test]

@@ -3,17 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use assay_contract::manifest::parse_manifest;
-use assay_contract::{Kernel as _, ManifestKernel, Prepared};
+use assay_contract::run::GATES_THAT_RUN;
+use assay_contract::{CheckOptions, Kernel as _, ManifestKernel, Prepared};
 use assay_device::{Device, DeviceError, StreamId};
 use assay_measure::sweep::{Gate, Subject};
 use assay_measure::{Cache, Plan, Stopwatch};
-use assay_record::{Checked, Configuration, Report};
+use assay_record::{Checked, Configuration, KernelResult, Outcome};
 use assay_reference::Dims;
+use clap::Parser as _;
 
 use super::file::{SweepFile, filled};
+use crate::cli::{Cli, Command};
+use crate::parent::{self, Children};
 use crate::triton::TritonFiles;
 
 /// Configurations whose buffers are kept at a time.
@@ -99,21 +102,23 @@ impl<'a> Swept<'a> {
         Ok(Written(path))
     }
 
-    /// Runs `assay check` on a configuration.
-    fn checked(&self, configuration: &Configuration) -> Result<Report, String> {
+    /// A configuration's result at every gate that runs kernels, each in a process of its own.
+    fn checked(&self, configuration: &Configuration) -> Result<KernelResult, String> {
         let manifest = self.written(configuration)?;
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let output = Command::new(program)
-            .args(["check", "--json", "-", "--color", "never", "--device", self.name])
-            .args(["--only", &format!("{}/", self.file.kernel)])
-            .args(["--seed", &self.seed.to_string()])
-            .arg("--manifest")
-            .arg(&manifest.0)
-            .stderr(Stdio::null())
-            .output()
-            .map_err(|error| format!("the checks cannot be started: {error}"))?;
-        Report::from_json(&String::from_utf8_lossy(&output.stdout))
-            .map_err(|error| format!("the checks gave no report: {error}"))
+        let path = manifest.0.to_string_lossy().into_owned();
+        let typed = ["assay", "check", "--device", self.name, "--manifest", &path];
+        let Ok(Cli { command: Command::Check(arguments) }) = Cli::try_parse_from(typed) else {
+            return Err(format!("the device's name `{}` cannot be passed on", self.name));
+        };
+        let children = Children::new(&arguments).map_err(|failure| failure.to_string())?;
+        let options = CheckOptions { seed: self.seed, ..CheckOptions::default() };
+        let judged = GATES_THAT_RUN.into_iter().map(|gate| {
+            let request = parent::request(&self.file.kernel, gate, &options, &arguments);
+            children.judge(&request, None)
+        });
+        let merged = judged.fold(Vec::new(), parent::merge);
+        let first = merged.into_iter().next().ok_or("no gate judged it")?;
+        Ok(first.result)
     }
 
     /// Makes a configuration the last of those that are ready.
@@ -149,19 +154,18 @@ impl<'a> Swept<'a> {
 
 impl Subject for Swept<'_> {
     fn gate(&mut self, configuration: &Configuration) -> Result<Gate, String> {
-        let kernel = match self.kernel(configuration).and_then(|k| self.dims(&k).map(|_| k)) {
-            Ok(kernel) => kernel,
-            Err(why) => return Ok(Gate::Refused(why)),
-        };
-        let report = self.checked(configuration)?;
-        let name = &kernel.spec().name;
-        let Some(result) = report.kernels.iter().find(|result| &result.kernel == name) else {
-            return Ok(Gate::Refused("it does not run on this device".to_owned()));
-        };
+        if let Err(why) = self.kernel(configuration).and_then(|kernel| self.dims(&kernel)) {
+            return Ok(Gate::Refused(why));
+        }
+        let result = self.checked(configuration)?;
         if let Some(error) = &result.error {
             return Ok(Gate::Refused(error.clone()));
         }
-        Ok(match Checked::of(result) {
+        let unsupported = result.gates.iter().find(|gate| gate.outcome == Outcome::Unsupported);
+        if let Some(gate) = unsupported {
+            return Ok(Gate::Refused(gate.reason.clone()));
+        }
+        Ok(match Checked::of(&result) {
             Ok(_) => Gate::Right,
             Err(error) => Gate::Wrong(error.reason),
         })
