@@ -8,6 +8,7 @@ use assay_device::nvml::Telemetry;
 use assay_device::{BufferId, Device, EventId, HostBufferId, HostKind, StreamId};
 use assay_record::{Entry, Figure};
 
+use super::compute::measure_clock;
 use super::{Probe, ProbeContext, ProbeError, Quantity};
 use crate::statistics::{quantile, sorted};
 
@@ -56,7 +57,7 @@ fn transfers(context: &mut ProbeContext<'_>) -> Vec<Entry> {
         .map(|(quantity, way)| {
             let entry = context.attempt(quantity, |context| {
                 let curve = transfer(context, way)?;
-                Ok(curve.entry(quantity))
+                Ok(curve.entry(quantity, "one host thread; the host's other traffic is not seen"))
             });
             entry.within(limit, "the PCI Express link's generation and width")
         })
@@ -78,22 +79,25 @@ struct Curve {
     points: Vec<(f64, f64)>,
     /// The rates at the largest size, in bytes a second.
     largest: Vec<f64>,
+    /// The clock right after them, in MHz.
+    sm_clock_mhz: Option<f64>,
 }
 
 impl Curve {
-    fn entry(&self, quantity: &Quantity) -> Entry {
+    fn new() -> Curve {
+        Curve { points: Vec::new(), largest: Vec::new(), sm_clock_mhz: None }
+    }
+
+    fn entry(&self, quantity: &Quantity, doubt: &str) -> Entry {
         let rates = sorted(&self.largest);
         let figure = Figure {
             value: quantile(&rates, 0.5),
             samples: rates.len() as u64,
             p5: quantile(&rates, 0.05),
             p95: quantile(&rates, 0.95),
-            sm_clock_mhz: None,
+            sm_clock_mhz: self.sm_clock_mhz,
         };
-        quantity
-            .measured(figure)
-            .along("bytes", self.points.clone())
-            .trusted(0.9, "one host thread and one stream; other traffic of the host is not seen")
+        quantity.measured(figure).along("bytes", self.points.clone()).trusted(0.9, doubt)
     }
 }
 
@@ -140,7 +144,7 @@ impl Ends {
         samples: usize,
         seed: u64,
     ) -> Result<Curve, ProbeError> {
-        let mut curve = Curve { points: Vec::new(), largest: Vec::new() };
+        let mut curve = Curve::new();
         for &bytes in sizes {
             self.prepare(device, bytes, seed)?;
             // The first copy may load code and touch pages.
@@ -153,6 +157,7 @@ impl Ends {
             curve.points.push((bytes as f64, quantile(&sorted(&rates), 0.5)));
             curve.largest = rates;
         }
+        curve.sm_clock_mhz = clock_now(device);
         Ok(curve)
     }
 
@@ -224,7 +229,7 @@ fn within(context: &mut ProbeContext<'_>) -> Vec<Entry> {
         device.free(from)?;
         device.free(to)?;
         events.into_iter().try_for_each(|event| device.destroy_event(event))?;
-        Ok(curve?.entry(quantity))
+        Ok(curve?.entry(quantity, "a direct measurement, of one stream"))
     });
     vec![entry.within(limit, "memory clock and bus width")]
 }
@@ -238,7 +243,7 @@ fn copies(
 ) -> Result<Curve, ProbeError> {
     // More than this is not compared, since the host would have to make it.
     const COMPARED: u64 = 1 << 26;
-    let mut curve = Curve { points: Vec::new(), largest: Vec::new() };
+    let mut curve = Curve::new();
     for &bytes in sizes {
         let compared = bytes.min(COMPARED);
         let mut words = vec![0; compared as usize];
@@ -263,7 +268,16 @@ fn copies(
         curve.points.push((bytes as f64, quantile(&sorted(&rates), 0.5)));
         curve.largest = rates;
     }
+    curve.sm_clock_mhz = clock_now(device);
     Ok(curve)
+}
+
+/// The multiprocessors' clock, in MHz, on a device where time passes beside the host. A device that
+/// fails here says so at the next call.
+pub(super) fn clock_now(device: &mut dyn Device) -> Option<f64> {
+    const WINDOW_NS: u64 = 200_000;
+    let passes = device.timing_facts().is_some_and(|facts| facts.asynchronous);
+    if passes { measure_clock(device, WINDOW_NS).ok() } else { None }
 }
 
 /// Bytes a second.

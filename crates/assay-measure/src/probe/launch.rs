@@ -6,6 +6,7 @@ use std::time::Instant;
 use assay_device::{Device, DeviceError, EventId, GraphId, Launch, ModuleId, StreamId};
 use assay_record::{Entry, Figure};
 
+use super::host::clock_now;
 use super::{Probe, ProbeContext, ProbeError, Quantity};
 use crate::statistics::{median, quantile, sorted};
 use crate::{MeasureError, Plan, Stopwatch, Summary};
@@ -55,11 +56,16 @@ pub const PROBES: &[Probe] = &[
     Probe { title: "launch period", quantities: &[PERIOD, BRACKET], run: periods },
 ];
 
-/// The entry of a median.
-fn entry(quantity: &Quantity, samples: &[f64]) -> Result<Entry, ProbeError> {
+/// The entry of a median, and the clock that it was taken at.
+fn entry(
+    quantity: &Quantity,
+    samples: &[f64],
+    sm_clock_mhz: Option<f64>,
+) -> Result<Entry, ProbeError> {
     let ordered = sorted(samples);
     let value = quantile(&ordered, 0.5);
-    if !(value > 0.0) {
+    let has_passed = value > 0.0;
+    if !has_passed {
         return Err(ProbeError::Wrong("no time passed".to_owned()));
     }
     let figure = Figure {
@@ -67,7 +73,7 @@ fn entry(quantity: &Quantity, samples: &[f64]) -> Result<Entry, ProbeError> {
         samples: ordered.len() as u64,
         p5: quantile(&ordered, 0.05),
         p95: quantile(&ordered, 0.95),
-        sm_clock_mhz: None,
+        sm_clock_mhz,
     };
     Ok(quantity.measured(figure))
 }
@@ -105,10 +111,11 @@ fn launches(context: &mut ProbeContext<'_>) -> Vec<Entry> {
                 points.push((f64::from(train), median(&longest)));
             }
             let single = trains(device, module, 1, samples)?;
-            let queued = entry(&QUEUED, &longest)?.along("launches", points);
+            let clock = clock_now(device);
+            let queued = entry(&QUEUED, &longest, clock)?.along("launches", points);
             Ok(vec![
                 queued.trusted(0.8, confidence),
-                entry(&ROUND_TRIP, &single)?.trusted(0.8, confidence),
+                entry(&ROUND_TRIP, &single, clock)?.trusted(0.8, confidence),
             ])
         })();
         device.unload(module)?;
@@ -172,9 +179,10 @@ fn graph_entries(
             slopes = by_device.iter().map(|ns| (ns - shortest) / more).collect();
         }
     }
-    let trip = entry(&GRAPH_ROUND_TRIP, &trips)?
+    let clock = clock_now(device);
+    let trip = entry(&GRAPH_ROUND_TRIP, &trips, clock)?
         .trusted(0.8, "the host's clock: it depends on the host's processor and what else it does");
-    let node = entry(&GRAPH_NODE, &slopes)?.along("nodes", points);
+    let node = entry(&GRAPH_NODE, &slopes, clock)?.along("nodes", points);
     Ok(vec![trip, node.trusted(0.9, "each node waits for the one before; others may overlap")])
 }
 
@@ -246,7 +254,7 @@ fn periods(context: &mut ProbeContext<'_>) -> Vec<Entry> {
             samples: 48,
             p5: bracket.empty_ns - half,
             p95: bracket.empty_ns + half,
-            sm_clock_mhz: None,
+            sm_clock_mhz: summary.sm_clock_mhz,
         };
         Ok(vec![PERIOD.measured(period), BRACKET.measured(empty)])
     })
