@@ -70,13 +70,12 @@ pub fn fuzz(
     let of = cases.len();
     for (done, planned) in cases.into_iter().enumerate() {
         let huge = planned.elements >= HUGE;
-        let case = match run.reason_to_skip(&planned) {
-            Some(why) => skipped(&planned, why),
-            None => {
-                progress.case(&planned.recipe, done, of);
-                let case = runner.run(&planned.recipe);
-                FuzzCase { elements: case.elements.max(planned.elements), ..case }
-            }
+        let case = if let Some(why) = run.reason_to_skip(&planned) {
+            skipped(&planned, why)
+        } else {
+            progress.case(&planned.recipe, done, of);
+            let case = runner.run(&planned.recipe);
+            FuzzCase { elements: case.elements.max(planned.elements), ..case }
         };
         run.take(case, huge, (candidate, &mut *runner));
     }

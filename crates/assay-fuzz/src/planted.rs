@@ -10,6 +10,7 @@ use crate::tensor::View;
 const FORMATS: [Format; 1] = [Format::F32];
 
 /// Writes an output element by element.
+#[expect(clippy::unnecessary_wraps, reason = "it ends every operation here")]
 fn each(start: u64, outputs: &mut [f64], element: impl Fn(u64) -> f64) -> Result<(), Refusal> {
     for (place, output) in (start..).zip(outputs) {
         *output = element(place);

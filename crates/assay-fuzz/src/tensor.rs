@@ -59,15 +59,13 @@ impl Storage {
     }
 
     fn load(&self, place: i64) -> f64 {
-        match u64::try_from(place).ok().filter(|place| *place < self.len) {
-            Some(place) => self.held(place),
-            None => {
-                if self.strays.fetch_add(1, Ordering::Relaxed) == 0 {
-                    self.first_stray.store(place as u64, Ordering::Relaxed);
-                }
-                f64::NAN
-            }
+        if let Some(place) = u64::try_from(place).ok().filter(|place| *place < self.len) {
+            return self.held(place);
         }
+        if self.strays.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.first_stray.store(place as u64, Ordering::Relaxed);
+        }
+        f64::NAN
     }
 
     fn held(&self, place: u64) -> f64 {
