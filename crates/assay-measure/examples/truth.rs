@@ -12,6 +12,7 @@
 //! and `slower` with copies of themselves that take that share longer.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::time::Instant;
 
 use assay_device::{Argument, BufferId, Device, DeviceError, Image, Launch, ModuleId, StreamId};
@@ -127,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match words[..] {
         ["kernels", _] => {
             let all: Vec<Value> = jobs().iter().map(Job::described).collect();
-            println!("{}", Value::from(all));
+            say(&Value::from(all));
         }
         ["measure", device] => measure(&mut Bench::open(device)?)?,
         ["launch", device] => launch(&mut Bench::open(device)?)?,
@@ -140,6 +141,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("see the head of this example for its arguments".into()),
     }
     Ok(())
+}
+
+/// Writes a line of the record.
+fn say(line: &Value) {
+    // A reader that has gone away misses nothing.
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 fn launch(bench: &mut Bench) -> Result<(), DeviceError> {
@@ -156,14 +163,11 @@ fn launch(bench: &mut Bench) -> Result<(), DeviceError> {
 fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     let mut stopwatch = Stopwatch::new(&mut *bench.device)?;
     let bracket = *stopwatch.bracket();
-    println!(
-        "{}",
-        json!({"device": bench.device.facts().name, "driver": bench.device.facts().driver,
+    say(&json!({"device": bench.device.facts().name, "driver": bench.device.facts().driver,
                "empty_ns": bracket.empty_ns, "spread_ns": bracket.spread_ns,
                "nothing_ns": bracket.nothing_ns, "step_ns": bracket.step_ns,
-               "holds": stopwatch.holds()})
-    );
-    println!("{}", waits(bench, &mut stopwatch)?);
+               "holds": stopwatch.holds()}));
+    say(&waits(bench, &mut stopwatch)?);
     for job in jobs() {
         let mut work = bench.work(job);
         let mut line = json!({"name": job.name()});
@@ -182,7 +186,7 @@ fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
                 Err(error) => json!({"error": error.to_string()}),
             };
         }
-        println!("{line}");
+        say(&line);
     }
     // Last, since records change what launches cost.
     for job in jobs() {
@@ -192,7 +196,7 @@ fn measure(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
             Ok(samples) => described(&samples),
             Err(error) => json!({"error": error.to_string()}),
         };
-        println!("{}", json!({"recorded": job.name(), "found": found}));
+        say(&json!({"recorded": job.name(), "found": found}));
     }
     Ok(())
 }
@@ -252,14 +256,11 @@ fn trials(bench: &mut Bench, times: u32, share: f64, limit_s: f64) -> Result<(),
             (&slowed.name(), &mut b),
         )?;
         *counts.entry(versus.verdict.to_string()).or_insert(0) += 1;
-        println!("{}", serde_json::to_string(&versus)?);
+        say(&serde_json::to_value(&versus)?);
     }
     let seconds = began.elapsed().as_secs_f64();
-    println!(
-        "{}",
-        json!({"verdicts": counts, "trials": times, "share": share,
-                          "seconds": seconds})
-    );
+    say(&json!({"verdicts": counts, "trials": times, "share": share,
+                          "seconds": seconds}));
     Ok(())
 }
 
@@ -296,9 +297,9 @@ fn slowed(
             let next = secant(low, high, share).clamp(low.0, high.0);
             let found = effect(next)?;
             if found < share {
-                low = (next, found)
+                low = (next, found);
             } else {
-                high = (next, found)
+                high = (next, found);
             }
             if next == low.0 || found >= share && (found - share).abs() < 0.0005 {
                 high = (next, found);
@@ -306,7 +307,7 @@ fn slowed(
             }
         }
     }
-    println!("{}", json!({"job": job.name(), "rounds_more": high.0, "rel": high.1}));
+    say(&json!({"job": job.name(), "rounds_more": high.0, "rel": high.1}));
     Ok(Job { rounds: job.rounds + high.0, ..job })
 }
 

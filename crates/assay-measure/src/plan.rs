@@ -94,7 +94,7 @@ impl Plan {
         if !(in_unit(self.confidence) && in_unit(self.clock_tolerance_rel)) {
             return wrong("a confidence and a tolerance lie between 0 and 1");
         }
-        if !(self.interval_rel >= 0.0) {
+        if self.interval_rel.is_nan() || self.interval_rel < 0.0 {
             return wrong("the width of an interval is not negative");
         }
         Ok(())

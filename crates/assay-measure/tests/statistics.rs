@@ -145,7 +145,8 @@ proptest! {
         let _ = (median(&values), midmean(&values), quantile(&ascending, 0.3));
         let _ = (block_length(&values), effective_samples(&values));
         let _ = block_interval(&values, 0.9, seed, |drawn| midmean(drawn));
-        let finite: Vec<f64> = values.into_iter().filter(|v| (1e-100..1e100).contains(&v.abs())).collect();
+        let plain = |value: &f64| (1e-100..1e100).contains(&value.abs());
+        let finite: Vec<f64> = values.into_iter().filter(plain).collect();
         let doubled: Vec<f64> = finite.iter().map(|value| value * 2.0).collect();
         prop_assert_eq!(median(&doubled), 2.0 * median(&finite));
         prop_assert_eq!(midmean(&doubled), 2.0 * midmean(&finite));

@@ -78,13 +78,12 @@ impl Stopwatch {
         };
         Ok(Span { elapsed_ns: full.elapsed_ns - less.elapsed_ns, sm_clock_mhz: clock })
     }
+}
 
-    pub(super) fn release_graphs(
-        &mut self,
-        device: &mut dyn Device,
-        graphs: Graphs,
-    ) -> Result<(), DeviceError> {
-        device.destroy_graph(graphs.full)?;
-        device.destroy_graph(graphs.less)
+impl Graphs {
+    /// Gives both back.
+    pub(super) fn destroy(self, device: &mut dyn Device) -> Result<(), DeviceError> {
+        device.destroy_graph(self.full)?;
+        device.destroy_graph(self.less)
     }
 }

@@ -36,7 +36,7 @@ impl Stopwatch {
         self.prepare(device, plan, work)?;
         let graphs = if plan.graph { Some(self.capture(device, plan, work)?) } else { None };
         let taken = self.take(device, plan, graphs, work, began);
-        let freed = graphs.map_or(Ok(()), |graphs| self.release_graphs(device, graphs));
+        let freed = graphs.map_or(Ok(()), |graphs| graphs.destroy(device));
         let (taken, ended) = taken?;
         freed?;
         self.refuse_nothing(plan, &taken)?;
