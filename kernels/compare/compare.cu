@@ -201,7 +201,9 @@ template <typename Steps> struct Counters {
     Steps max_steps = 0;
 };
 
-static __device__ __forceinline__ void first(uint64_t& mine, uint64_t index) { mine = index < mine ? index : mine; }
+static __device__ __forceinline__ void first(uint64_t& mine, uint64_t index) {
+    mine = index < mine ? index : mine;
+}
 
 template <typename Format> struct Scan {
     using Word = typename Format::Word;

@@ -169,7 +169,7 @@ impl Bands {
 
     /// Elements with a band.
     fn finite(&self) -> f64 {
-        self.classes.iter().filter(|&&classes| classes == 1).count() as f64
+        self.classes.iter().map(|&classes| f64::from(u8::from(classes == 1))).sum()
     }
 
     /// The output for the inputs as they are.

@@ -166,7 +166,7 @@ impl Plan {
         candidate: &'a mut dyn Source,
         (first, count): (u64, u64),
         (one, other): &'a mut (Vec<u8>, Vec<u8>),
-    ) -> Result<(&'a [u8], &'a [u8]), (Side, SourceError)> {
+    ) -> Result<Pair<'a>, (Side, SourceError)> {
         let format = self.rules.format;
         let from = self.rounded_from.unwrap_or(format);
         let mut one = piece(reference, from, (first, count), one)
@@ -180,6 +180,9 @@ impl Plan {
         Ok((one.0.unwrap_or(one.1), other.0.unwrap_or(other.1)))
     }
 }
+
+/// The bytes of both sides.
+type Pair<'a> = (&'a [u8], &'a [u8]);
 
 /// A piece of one source: where it lies in memory, else in the buffer.
 type Piece<'a> = (Option<&'a [u8]>, &'a mut Vec<u8>);
@@ -250,7 +253,9 @@ pub(crate) fn scan_piece(
         let elements = BLOCK.min(count as usize - from);
         seen.take(rules, result, || (pair, (first + from as u64, elements)));
     }
-    done.iter().for_each(|(counts, _)| seen.counts.merge(counts));
+    for (counts, _) in &done {
+        seen.counts.merge(counts);
+    }
 }
 
 fn scan_task(

@@ -150,7 +150,7 @@ fn top_energy(counts: &Counts, total: f64, max_error: f64, top: u64) -> Option<[
 
 fn floor(format: Format, options: &Options, error: &ErrorEvidence) -> Option<OutputFloor> {
     let (rms, scale) = (error.rms.0, error.reference_rms.0);
-    if !format.is_float() || !(scale > 0.0 && scale.is_finite()) {
+    if !(format.is_float() && scale > 0.0 && scale.is_finite()) {
         return None;
     }
     let ulp = ulp_at(format, scale);

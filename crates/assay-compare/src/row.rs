@@ -21,6 +21,7 @@ pub(crate) struct Row {
 }
 
 /// Distances in steps: those of formats of up to 32 bits fit 32 bits.
+#[expect(clippy::large_enum_variant, reason = "one row is made for thousands of elements")]
 pub(crate) enum Steps {
     /// Of formats of up to 32 bits.
     Narrow([u32; LANES]),
@@ -90,7 +91,7 @@ impl Row {
             }),
             Format::F64 => self.fill_wide(reference, candidate, f64::from_bits, f64_code),
             Format::I64 => {
-                self.fill_wide(reference, candidate, |b| b as i64 as f64, |b| b ^ 1 << 63)
+                self.fill_wide(reference, candidate, |b| b as i64 as f64, |b| b ^ 1 << 63);
             }
             Format::U64 => self.fill_wide(reference, candidate, |bits| bits as f64, |bits| bits),
             _ => self.fill_by_table(format, reference, candidate),

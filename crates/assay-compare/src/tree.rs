@@ -56,7 +56,9 @@ mod tests {
     fn a_tree_fed_term_by_term_gives_the_sum_of_the_whole_tree() {
         let terms: [f64; 64] = std::array::from_fn(|at| 0.1 + at as f64 * 1e-3);
         let mut tree = Tree::<1>::default();
-        terms.iter().for_each(|&term| tree.push([term]));
+        for term in terms {
+            tree.push([term]);
+        }
         assert_eq!(tree.total(), [sum(&terms)]);
         assert_eq!(Tree::<2>::default().total(), [0.0; 2]);
     }

@@ -39,13 +39,13 @@ fn bands() -> Bands {
         .expect("measured")
 }
 
-fn judged(sums: Vec<f32>) -> Comparison {
-    let candidate = Tensor::from_f32(&[ROWS as u64], &sums).expect("a tensor");
+fn judged(sums: &[f32]) -> Comparison {
+    let candidate = Tensor::from_f32(&[ROWS as u64], sums).expect("a tensor");
     bands().judge(&candidate.view(), &Options::default()).expect("judged")
 }
 
 fn candidate(sum: impl Fn(&[f32]) -> f32) -> Comparison {
-    judged(floats(&row_sums(&inputs(), sum).expect("summed")))
+    judged(&floats(&row_sums(&inputs(), sum).expect("summed")))
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_reordered_a_pairwise_and_a_split_sum_pass() {
 fn one_wrong_sum_is_found_and_so_are_dropped_terms() {
     let mut sums = floats(bands().plain());
     sums[300] += 1e-3;
-    let comparison = judged(sums);
+    let comparison = judged(&sums);
     assert!(comparison.finds(FindingKind::Band), "{:?}", comparison.findings);
     let band = comparison.band.expect("a band");
     assert_eq!((band.outside, band.first_outside), (1, Some(vec![300])));

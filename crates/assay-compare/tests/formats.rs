@@ -159,7 +159,8 @@ fn a_transposed_a_reversed_a_broadcast_and_a_sliced_view_are_compared_by_coordin
     };
     let transposed: Vec<f32> = (0..12).map(|at| values[at % 3 * 4 + at / 3]).collect();
     let reversed: Vec<f32> = values.iter().rev().copied().collect();
-    let cases: [(&[u64], &[i64], u64, Vec<f32>); 4] = [
+    type Case<'a> = (&'a [u64], &'a [i64], u64, Vec<f32>);
+    let cases: [Case<'_>; 4] = [
         (&[4, 3], &[1, 4], 0, transposed),
         (&[3, 4], &[-4, -1], 11, reversed),
         (&[2, 3], &[0, 4], 1, vec![1.0, 5.0, 9.0, 1.0, 5.0, 9.0]),

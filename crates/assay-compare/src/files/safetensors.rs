@@ -51,8 +51,8 @@ fn placed(value: Value, (data, held): (u64, u64)) -> Result<Placed, EntryError> 
     let needed = storage(format, element_count(&described.shape)?);
     if end < start || end - start != needed {
         return Err(EntryError::Header(format!(
-            "its shape {:?} takes {needed} bytes of {format}, and it says that it lies from {start} \
-             to {end}",
+            "its shape {:?} takes {needed} bytes of {format}, and it says that it lies from \
+             {start} to {end}",
             described.shape
         )));
     }
