@@ -10,6 +10,7 @@ pub(crate) const MODELS: [&str; 7] =
     ["volta", "turing", "ampere", "ada", "hopper", "blackwell", "exact"];
 
 /// One form of a product: 16 rows by 8 columns, or 64 of `wgmma`.
+#[derive(Clone, Copy)]
 pub(crate) struct Form {
     pub(crate) name: &'static str,
     pub(crate) elements: Format,

@@ -147,7 +147,7 @@ fn subnormal_elements_are_aligned_as_if_they_were_normal_and_cost_more_than_thei
     let got = form.run("hopper", &tiles, STEPS);
     // The published rule by the terms' own sizes: ((k + 1) 2^(24 - F) + 2) u sum|t| a step.
     let depth = form.depth as f64;
-    let growth = STEPS as f64 * ((depth + 1.0) / 2.0 + 2.0) / f64::from(1_u32 << 24);
+    let growth = STEPS as f64 * (0.5 * (depth + 1.0) + 2.0) / f64::from(1_u32 << 24);
     let sizes = tiles.sizes(form);
     let sums = bounded.value.iter().zip(&sizes).zip(&got);
     let exceeds = sums.filter(|((value, size), got)| (*got - *value).abs() > growth * **size);

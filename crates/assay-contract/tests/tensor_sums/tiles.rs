@@ -109,7 +109,9 @@ fn line(
         Class::Normal => {}
         Class::Wide => {
             let low = least.max(-60);
-            values.iter_mut().for_each(|value| *value *= pick(random, low, high - 2));
+            for value in &mut values {
+                *value *= pick(random, low, high - 2);
+            }
         }
         Class::Cancelling => {
             for pair in values.chunks_exact_mut(2) {
