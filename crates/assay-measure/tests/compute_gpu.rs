@@ -14,10 +14,15 @@ fn gpu(test: &str) -> Option<Box<dyn Device>> {
         Ok(device) => Some(device),
         Err(error) => {
             assert!(std::env::var_os("ASSAY_REQUIRE_GPU").is_none(), "a GPU is required: {error}");
-            let _ = std::io::stderr().write_all(format!("SKIPPED {test}: {error}\n").as_bytes());
+            say(&format!("SKIPPED {test}: {error}"));
             None
         }
     }
+}
+
+/// A line past the test harness.
+fn say(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 fn entries(device: &mut dyn Device, text: &str) -> Vec<Entry> {
@@ -28,7 +33,8 @@ fn entries(device: &mut dyn Device, text: &str) -> Vec<Entry> {
     for entry in &made {
         let (name, unit) = (&entry.name, &entry.unit);
         let part = entry.part_of_limit().map_or(String::new(), |part| format!(", {part:.4} of it"));
-        println!("{name} {:.6e} {unit}{part} {:?}", entry.value.unwrap_or(0.0), entry.reason);
+        let value = entry.value.unwrap_or(0.0);
+        say(&format!("{name} {value:.6e} {unit}{part} {:?}", entry.reason));
     }
     made
 }
@@ -63,7 +69,7 @@ fn atomics_barriers_occupancy_and_the_clock_have_figures_gpu() {
 fn every_tile_of_every_kind_is_exact_gpu() {
     let Some(mut device) = gpu("every_tile_of_every_kind_is_exact_gpu") else { return };
     let check = mma_tile_check(&mut *device, 10, 3).expect("the device stays with us");
-    println!("{check:?}");
+    say(&format!("{check:?}"));
     assert!(check.passed(), "{:?}", check.failures);
 }
 
@@ -71,6 +77,6 @@ fn every_tile_of_every_kind_is_exact_gpu() {
 fn the_clock_is_one_that_a_gpu_has_gpu() {
     let Some(mut device) = gpu("the_clock_is_one_that_a_gpu_has_gpu") else { return };
     let clock = measure_clock(&mut *device, 1_000_000).expect("the clock runs");
-    println!("{clock:.1} MHz");
+    say(&format!("{clock:.1} MHz"));
     assert!((200.0..4000.0).contains(&clock), "{clock}");
 }

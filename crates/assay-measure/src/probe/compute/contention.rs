@@ -68,10 +68,8 @@ fn curve(
     atomic: Atomic,
 ) -> Result<Entry, ProbeError> {
     let samples = if context.quick || context.tiny { 3 } else { 9 };
-    let (blocks, threads) = match context.tiny {
-        true => (2, 64),
-        false => (2 * context.multiprocessors(), 1024),
-    };
+    let (blocks, threads) =
+        if context.tiny { (2, 64) } else { (2 * context.multiprocessors(), 1024) };
     let device = &mut *context.device;
     let field = Field::new(device, module, blocks, threads)?;
     let mut points = Vec::new();
