@@ -49,6 +49,8 @@ struct Way {
 
 fn transfers(context: &mut ProbeContext<'_>) -> Vec<Entry> {
     let limit = link_limit(context.device);
+    let plan = sizes(context, if context.quick { 1 << 26 } else { 1 << 28 });
+    let words = random_words(plan.0.last().copied().unwrap_or(1 << 12), context.seed);
     let ways = [(HostKind::Pinned, true), (HostKind::Pinned, false), (HostKind::Pageable, true)];
     let ways = ways.into_iter().chain([(HostKind::Pageable, false)]);
     let ways = ways.map(|(kind, to_device)| Way { kind, to_device });
@@ -56,7 +58,7 @@ fn transfers(context: &mut ProbeContext<'_>) -> Vec<Entry> {
         .zip(ways)
         .map(|(quantity, way)| {
             let entry = context.attempt(quantity, |context| {
-                let curve = transfer(context, way)?;
+                let curve = transfer(context, way, &plan, &words)?;
                 Ok(curve.entry(quantity, "one host thread; the host's other traffic is not seen"))
             });
             entry.within(limit, "the PCI Express link's generation and width")
@@ -113,15 +115,18 @@ fn sizes(context: &ProbeContext<'_>, largest: u64) -> (Vec<u64>, usize) {
 }
 
 /// The buffers of one way, given back whatever happens.
-fn transfer(context: &mut ProbeContext<'_>, way: Way) -> Result<Curve, ProbeError> {
-    let (sizes, samples) = sizes(context, if context.quick { 1 << 26 } else { 1 << 28 });
-    let bytes = sizes.last().copied().unwrap_or(1 << 12);
-    let (seed, device) = (context.seed, &mut *context.device);
+fn transfer(
+    context: &mut ProbeContext<'_>,
+    way: Way,
+    (sizes, samples): &(Vec<u64>, usize),
+    words: &[u8],
+) -> Result<Curve, ProbeError> {
+    let (bytes, device) = (words.len() as u64, &mut *context.device);
     let events = [device.create_event()?, device.create_event()?];
     let host = device.allocate_host(bytes, way.kind)?;
     let buffer = device.allocate_bare(bytes)?;
-    let ends = Ends { host, buffer, events, way };
-    let curve = ends.curve(device, &sizes, samples, seed);
+    let ends = Ends { host, buffer, events, way, words };
+    let curve = ends.curve(device, sizes, *samples);
     device.free_host(host)?;
     device.free(buffer)?;
     events.into_iter().try_for_each(|event| device.destroy_event(event))?;
@@ -129,27 +134,28 @@ fn transfer(context: &mut ProbeContext<'_>, way: Way) -> Result<Curve, ProbeErro
 }
 
 /// Both ends of a way.
-struct Ends {
+struct Ends<'a> {
     host: HostBufferId,
     buffer: BufferId,
     events: [EventId; 2],
     way: Way,
+    /// What is copied: as much as the largest copy.
+    words: &'a [u8],
 }
 
-impl Ends {
+impl Ends<'_> {
     fn curve(
         &self,
         device: &mut dyn Device,
         sizes: &[u64],
         samples: usize,
-        seed: u64,
     ) -> Result<Curve, ProbeError> {
         let mut curve = Curve::new();
         for &bytes in sizes {
-            self.prepare(device, bytes, seed)?;
+            self.prepare(device, bytes)?;
             // The first copy may load code and touch pages.
             self.copy_timed(device, bytes)?;
-            self.compare(device, bytes, seed)?;
+            self.compare(device, bytes)?;
             let mut rates = Vec::with_capacity(samples);
             for _ in 0..samples {
                 rates.push(rate(bytes, self.copy_timed(device, bytes)?)?);
@@ -162,16 +168,14 @@ impl Ends {
     }
 
     /// Puts the words at one end and nothing at the other.
-    fn prepare(&self, device: &mut dyn Device, bytes: u64, seed: u64) -> Result<(), ProbeError> {
-        let length = bytes as usize;
+    fn prepare(&self, device: &mut dyn Device, bytes: u64) -> Result<(), ProbeError> {
+        let words = &self.words[..bytes as usize];
         if self.way.to_device {
-            fill_words(&mut device.host_bytes(self.host)?[..length], seed);
+            device.host_bytes(self.host)?[..words.len()].copy_from_slice(words);
             device.fill(StreamId::DEFAULT, self.buffer, 0, bytes, 0)?;
         } else {
-            let mut words = vec![0; length];
-            fill_words(&mut words, seed);
-            device.write(self.buffer, 0, &words)?;
-            device.host_bytes(self.host)?[..length].fill(0);
+            device.write(self.buffer, 0, words)?;
+            device.host_bytes(self.host)?[..words.len()].fill(0);
         }
         Ok(device.synchronize()?)
     }
@@ -203,16 +207,14 @@ impl Ends {
         Ok(device.elapsed_ns(start, end)? as f64)
     }
 
-    fn compare(&self, device: &mut dyn Device, bytes: u64, seed: u64) -> Result<(), ProbeError> {
-        let mut expected = vec![0; bytes as usize];
-        fill_words(&mut expected, seed);
-        let mut found = vec![0; bytes as usize];
+    fn compare(&self, device: &mut dyn Device, bytes: u64) -> Result<(), ProbeError> {
+        let expected = &self.words[..bytes as usize];
         if self.way.to_device {
+            let mut found = vec![0; expected.len()];
             device.read(self.buffer, 0, &mut found)?;
-        } else {
-            found.copy_from_slice(&device.host_bytes(self.host)?[..bytes as usize]);
+            return equal(&found, expected);
         }
-        equal(&found, &expected)
+        equal(&device.host_bytes(self.host)?[..expected.len()], expected)
     }
 }
 
@@ -244,13 +246,14 @@ fn copies(
     // More than this is not compared, since the host would have to make it.
     const COMPARED: u64 = 1 << 26;
     let mut curve = Curve::new();
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let all = random_words(largest.min(COMPARED), seed);
     for &bytes in sizes {
         let compared = bytes.min(COMPARED);
-        let mut words = vec![0; compared as usize];
-        fill_words(&mut words, seed);
+        let words = &all[..compared as usize];
         device.fill(StreamId::DEFAULT, from, 0, bytes, 0x5a)?;
         // Its end, since a copy that stops short stops there.
-        device.write(from, bytes - compared, &words)?;
+        device.write(from, bytes - compared, words)?;
         device.fill(StreamId::DEFAULT, to, 0, bytes, 0)?;
         device.synchronize()?;
         let mut rates = Vec::with_capacity(samples);
@@ -262,7 +265,7 @@ fn copies(
         }
         let mut found = vec![0; compared as usize];
         device.read(to, bytes - compared, &mut found)?;
-        equal(&found, &words)?;
+        equal(&found, words)?;
         // The first copy may load code.
         rates.remove(0);
         curve.points.push((bytes as f64, quantile(&sorted(&rates), 0.5)));
@@ -303,8 +306,9 @@ fn equal(found: &[u8], expected: &[u8]) -> Result<(), ProbeError> {
 }
 
 /// Words that look random: the finaliser of Steele, Lea and Flood's `SplitMix64` over a counter.
-fn fill_words(bytes: &mut [u8], seed: u64) {
-    for (index, word) in bytes.chunks_mut(8).enumerate() {
+fn random_words(bytes: u64, seed: u64) -> Vec<u8> {
+    let mut words = vec![0; bytes as usize];
+    for (index, word) in words.chunks_mut(8).enumerate() {
         let mut z = seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -312,6 +316,7 @@ fn fill_words(bytes: &mut [u8], seed: u64) {
         let length = word.len();
         word.copy_from_slice(&value[..length]);
     }
+    words
 }
 
 #[cfg(test)]
@@ -320,8 +325,7 @@ mod tests {
 
     #[test]
     fn a_byte_that_differs_is_named_with_its_place() {
-        let mut words = vec![0; 100];
-        fill_words(&mut words, 3);
+        let words = random_words(100, 3);
         assert_eq!(equal(&words, &words), Ok(()));
         let mut other = words.clone();
         other[77] ^= 4;
@@ -331,9 +335,7 @@ mod tests {
 
     #[test]
     fn different_seeds_give_different_words() {
-        let (mut one, mut two) = (vec![0; 64], vec![0; 64]);
-        fill_words(&mut one, 1);
-        fill_words(&mut two, 2);
+        let (one, two) = (random_words(64, 1), random_words(64, 2));
         assert!(one.iter().zip(&two).filter(|(a, b)| a != b).count() > 50);
     }
 
