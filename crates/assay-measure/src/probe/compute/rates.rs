@@ -106,6 +106,18 @@ pub(super) struct Kind {
     pub density: Density,
 }
 
+/// A module's text with only those kernels whose names end in `ending`.
+fn kernels(text: &str, ending: &str) -> String {
+    const ENTRY: &str = ".visible .entry ";
+    let mut parts = text.split(ENTRY);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts.filter(|part| part.split('(').next().unwrap_or_default().ends_with(ending)) {
+        kept.push_str(ENTRY);
+        kept.push_str(part);
+    }
+    kept
+}
+
 /// Whether one of the quantities is asked for.
 fn any_wanted(context: &ProbeContext<'_>, quantities: &[Quantity]) -> bool {
     quantities.iter().any(|quantity| context.wants(quantity))
@@ -145,6 +157,8 @@ impl Modules {
             (false, ..89) if text == MMA_FP8 => {
                 Err(ProbeError::Unsupported("mma.sync of e4m3 needs sm_89".to_owned()))
             }
+            // A quick run asks for the first variant only, and loading is compiling.
+            (true, _) if context.quick => context.load(name, &kernels(text, "_registers")),
             _ => context.load(name, text),
         };
         self.0.push((name, loaded.clone()));
@@ -185,7 +199,7 @@ fn tensor(
 
 /// The kernel that draws the most power: `wgmma` of bf16, on devices that have it.
 pub(super) fn heaviest(context: &mut ProbeContext<'_>) -> Result<Bench, ProbeError> {
-    let module = context.load("wgmma.sm_90a.ptx", WGMMA)?;
+    let module = context.load("wgmma.sm_90a.ptx", &kernels(WGMMA, "_bf16_registers"))?;
     let shape = Shape::Warpgroup { a_in_registers: true };
     let (element, density) = (Element::Bf16, Density::Dense);
     let products = Products { element, density, shape, warps: 8 };
