@@ -1,5 +1,5 @@
-//! Draws a dossier: `cargo run -p assay-picture --example dossier -- records/dossiers/h200.json docs`
-//! writes `docs/h200-roofline.svg` and `docs/h200-latencies.svg`.
+//! Draws a dossier: `cargo run -p assay-picture --example dossier -- h200.json docs` writes
+//! `docs/h200-roofline.svg` and `docs/h200-latencies.svg`.
 
 use std::error::Error;
 use std::path::Path;

@@ -59,7 +59,7 @@ const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "tensor_ratios",
-        claim: "the tensor rates hold the silicon's ratios to fp16: bf16 1, tf32 1/2, fp8 and int8 2",
+        claim: "tensor rates hold the silicon's ratios to fp16: bf16 1, tf32 1/2, fp8 and int8 2",
         judge: |dossier, _| tensor::ratios(dossier),
         doctored: "the tf32 rates doubled, to those of fp16",
         doctor: |dossier, _| tensor::doctor(dossier),
@@ -73,7 +73,7 @@ const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         name: "library_gemm",
-        claim: "a library's large fp16 GEMM lies within 0.30 and 1.05 of the tensor cores' fp16 rate",
+        claim: "a library's large fp16 GEMM is within 0.30 and 1.05 of the tensor cores' rate",
         judge: library_gemm,
         doctored: "the GEMM's rate set to 1.2 of the fp16 rate",
         doctor: |dossier, evidence| {
