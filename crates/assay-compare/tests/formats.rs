@@ -150,6 +150,9 @@ fn an_integer_past_2_to_the_53_differs_from_its_neighbour() {
     }
 }
 
+/// A shape, strides and an offset, and the values that they show.
+type Case<'a> = (&'a [u64], &'a [i64], u64, Vec<f32>);
+
 #[test]
 fn a_transposed_a_reversed_a_broadcast_and_a_sliced_view_are_compared_by_coordinates() {
     let values: Vec<f32> = (0..12).map(|at| at as f32).collect();
@@ -159,7 +162,6 @@ fn a_transposed_a_reversed_a_broadcast_and_a_sliced_view_are_compared_by_coordin
     };
     let transposed: Vec<f32> = (0..12).map(|at| values[at % 3 * 4 + at / 3]).collect();
     let reversed: Vec<f32> = values.iter().rev().copied().collect();
-    type Case<'a> = (&'a [u64], &'a [i64], u64, Vec<f32>);
     let cases: [Case<'_>; 4] = [
         (&[4, 3], &[1, 4], 0, transposed),
         (&[3, 4], &[-4, -1], 11, reversed),

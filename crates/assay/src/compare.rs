@@ -152,10 +152,10 @@ fn pairs(
     report: &mut ComparisonReport,
 ) -> Result<Vec<(String, String)>, Failure> {
     let (ours, theirs) = (reference.entries(), candidate.entries());
-    if let ([one], [other]) = (ours, theirs) {
-        if arguments.tensor.is_empty() {
-            return Ok(vec![(one.name.clone(), other.name.clone())]);
-        }
+    if let ([one], [other]) = (ours, theirs)
+        && arguments.tensor.is_empty()
+    {
+        return Ok(vec![(one.name.clone(), other.name.clone())]);
     }
     let names: Vec<String> = if arguments.tensor.is_empty() {
         ours.iter().map(|entry| entry.name.clone()).collect()
