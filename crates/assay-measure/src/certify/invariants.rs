@@ -85,7 +85,7 @@ const INVARIANTS: &[Invariant] = &[
         name: "chases_repeat",
         claim: "a chase repeats within 20 %",
         judge: chases_repeat,
-        doctored: "the second run of the DRAM chase set to 1.3 of the first",
+        doctored: "a second run of one chase set to 1.3 of the first",
         doctor: |dossier, evidence| {
             let first = dossier.entries.iter().find(|entry| is_latency(entry));
             evidence.chases_again = first.cloned().into_iter().collect();
