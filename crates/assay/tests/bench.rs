@@ -102,7 +102,7 @@ fn wrong_requests_are_refused_with_a_hint() {
         (vec!["bench", "row_sum_f32", "--dims", "rows"], "rows=64"),
         (vec!["bench", "row_sum_f32", "--time", "0"], "--time"),
         (vec!["bench", "row_sum_f32", "--threshold", "nan"], "--threshold"),
-        (vec!["bench", "row_sum_f32", "--flop", "-1"], "--flop"),
+        (vec!["bench", "row_sum_f32", "--flop", "0"], "--flop"),
         (vec!["bench", "row_sum_f32", "--versus"], "at least two"),
         (vec!["bench", "row_sum_f32", "--baseline", "no-such-file"], "cannot read no-such-file"),
         (vec!["bench"], "required"),
