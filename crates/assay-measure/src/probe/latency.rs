@@ -204,7 +204,7 @@ impl Run<'_, '_> {
         let l2 = self.context.l2_bytes();
         let sixteenths: &[u64] = match (self.context.tiny, self.context.quick) {
             (true, _) => return Ok(Vec::new()),
-            (_, true) => &[1, 4, 8, 12, 16, 32],
+            (_, true) => &[1, 4, 8, 12],
             _ => &[1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 24, 32, 48, 64],
         };
         let mut points = Vec::new();

@@ -6,7 +6,25 @@ use super::contents::{Contents, Expected, Filler, VECTOR_BYTES, read_word};
 use super::{ProbeContext, ProbeError};
 
 const STREAM: &str = include_str!("../../../../kernels/measure/stream.ptx");
+const MORE: &str = include_str!("../../../../kernels/measure/stream_more.ptx");
 const BULK: &str = include_str!("../../../../kernels/measure/stream_bulk.sm_90.ptx");
+
+/// The kernels of [`STREAM`]; the others are in [`MORE`].
+const USUAL: [&str; 13] = [
+    "read_4a",
+    "read_8b",
+    "read_16b",
+    "write_1a",
+    "write_1b",
+    "write_2a",
+    "copy_1a",
+    "copy_1b",
+    "copy_2b",
+    "triad_1a",
+    "triad_1b",
+    "gather_4a",
+    "gather_8a",
+];
 
 /// What a stream does with memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,18 +128,9 @@ impl Variant {
         }
     }
 
-    /// Whether it is one of those that win on the devices seen so far, or next to one.
+    /// Whether it is one of those that win on the devices seen so far.
     pub fn is_usual(&self) -> bool {
-        let (threads, stages) = (self.threads, self.stages);
-        self.is_driver_copy()
-            || stages > 0
-            || threads == 1024
-            || (threads == 256 && self.is_small())
-    }
-
-    /// Whether a thread has at most 4 loads or stores in flight.
-    fn is_small(&self) -> bool {
-        self.tile_bytes <= 4 * VECTOR_BYTES * u64::from(self.threads)
+        self.is_driver_copy() || self.stages > 0 || USUAL.contains(&self.symbol.as_str())
     }
 
     /// Whether it is a copy of the driver's and no kernel.
@@ -185,6 +194,8 @@ pub struct Streams {
     buffers: [BufferId; 3],
     sum: BufferId,
     module: ModuleId,
+    /// Not loaded for a quick run: a driver may take a second to compile it.
+    more: Option<ModuleId>,
     bulk: Option<ModuleId>,
     multiprocessors: u32,
 }
@@ -198,6 +209,8 @@ impl Streams {
         let contents = Contents::within(bytes, context.seed);
         let filler = Filler::new(context)?;
         let module = context.load("stream.ptx", STREAM)?;
+        let quick = context.quick && !context.tiny;
+        let more = if quick { None } else { Some(context.load("stream_more.ptx", MORE)?) };
         let bulk = match context.architecture() {
             90.. => Some(context.load("stream_bulk.sm_90.ptx", BULK)?),
             _ => None,
@@ -211,7 +224,7 @@ impl Streams {
         filler.fill(device, buffers[0], contents)?;
         let other = Contents { seed: Streams::other(contents), ..contents };
         filler.fill(device, buffers[1], other)?;
-        Ok(Streams { filler, contents, buffers, sum, module, bulk, multiprocessors })
+        Ok(Streams { filler, contents, buffers, sum, module, more, bulk, multiprocessors })
     }
 
     fn other(contents: Contents) -> u32 {
@@ -238,10 +251,11 @@ impl Streams {
         if variant.is_driver_copy() {
             return device.copy(stream, (from, 0), (to, 0), vectors * VECTOR_BYTES);
         }
-        let none = || DeviceError::Unsupported { what: "bulk copies".into() };
-        let module = match variant.stages {
-            0 => self.module,
-            _ => self.bulk.ok_or_else(none)?,
+        let none = |what: &str| DeviceError::Unsupported { what: what.to_owned() };
+        let module = match (variant.stages, variant.is_usual()) {
+            (0, true) => self.module,
+            (0, false) => self.more.ok_or_else(|| none("unusual streams in a quick run"))?,
+            _ => self.bulk.ok_or_else(|| none("bulk copies"))?,
         };
         let tiles = (self.contents.bytes() / variant.tile_bytes).max(1);
         let blocks = match variant.blocks {
@@ -318,7 +332,7 @@ impl Streams {
         for buffer in self.buffers.into_iter().chain([self.sum]) {
             device.free(buffer)?;
         }
-        for module in [Some(self.module), self.bulk].into_iter().flatten() {
+        for module in [Some(self.module), self.more, self.bulk].into_iter().flatten() {
             device.unload(module)?;
         }
         self.filler.free(device)
