@@ -300,12 +300,24 @@ pub struct DimSpec {
     pub step: i64,
     /// The least valid size.
     pub least: i64,
+    /// The largest valid size, where the kernel has one.
+    pub most: Option<i64>,
 }
 
 impl DimSpec {
     /// True if the kernel promises to be right at `size`.
     pub fn allows(&self, size: i64) -> bool {
-        size >= self.least && size % self.step == 0
+        let most = self.most.unwrap_or(i64::MAX);
+        (self.least..=most).contains(&size) && size % self.step == 0
+    }
+
+    /// The valid sizes in words: `from 4 to 256 in steps of 4`.
+    pub fn valid_sizes(&self) -> String {
+        let DimSpec { least, step, .. } = self;
+        match self.most {
+            Some(most) => format!("from {least} to {most} in steps of {step}"),
+            None => format!("from {least} on in steps of {step}"),
+        }
     }
 
     /// The largest served size; `least` if none is served.

@@ -255,6 +255,7 @@ fn in_words() -> Vec<Mistake> {
 fn in_dims() -> Vec<Mistake> {
     vec![
         ("a served size below the least", with("[1000, 4096]", "[2, 4096]")),
+        ("a served size over the most", with("least = 4 }", "least = 4, most = 2048 }")),
         ("a served size off the step", with("[1000, 4096]", "[1000, 4097]")),
         ("a served size of zero", with("[1, 7]", "[0, 7]")),
         ("a negative served size", with("[1, 7]", "[1, -7]")),

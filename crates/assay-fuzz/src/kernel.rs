@@ -119,7 +119,8 @@ impl<'a> KernelCandidate<'a> {
             }
             let one = blocks(&least).max(1);
             // The same number of blocks at every size: the grid does not grow with it.
-            (blocks(&with(&least, name, size)) > one).then(|| with(&least, name, size))
+            (dim.allows(size) && blocks(&with(&least, name, size)) > one)
+                .then(|| with(&least, name, size))
         };
         self.spec.dims.iter().filter_map(grown).collect()
     }
@@ -169,6 +170,9 @@ impl<'a> KernelCandidate<'a> {
         let each = (one.elements / up(dim, PERIOD) as u64).max(1);
         // One place past the wrap, so that the last one lies wholly beyond it.
         let size = up(dim, i64::try_from(HUGE / each + 1).unwrap_or(i64::MAX));
+        if let Some(most) = dim.most.filter(|most| size > *most) {
+            return Err(format!("`{name}` is at most {most}"));
+        }
         let (dims, taken) = at(size)?;
         if taken.elements < HUGE {
             return Err(format!("no tensor reaches 2^31 elements along `{name}`"));

@@ -135,8 +135,9 @@ mod tests {
 
     fn spec() -> Spec {
         let mut spec = Spec::new("k", Signature::default());
-        let rows = DimSpec { served: vec![1, 7, 512], tile: None, step: 1, least: 1 };
-        let cols = DimSpec { served: vec![1000, 4096], tile: Some(1024), step: 4, least: 4 };
+        let rows = DimSpec { served: vec![1, 7, 512], tile: None, step: 1, least: 1, most: None };
+        let cols =
+            DimSpec { served: vec![1000, 4096], tile: Some(1024), step: 4, least: 4, most: None };
         spec.dims = BTreeMap::from([("rows".to_owned(), rows), ("cols".to_owned(), cols)]);
         spec
     }

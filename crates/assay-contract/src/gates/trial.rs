@@ -186,10 +186,7 @@ pub fn footprint(spec: &Spec, dims: &Dims) -> Result<Footprint, String> {
     for (name, dim) in &spec.dims {
         let size = dims.get(name).ok_or_else(|| format!("it names no size of `{name}`"))?;
         if !dim.allows(*size) {
-            return Err(format!(
-                "the manifest serves `{name}` from {} on in steps of {}",
-                dim.least, dim.step
-            ));
+            return Err(format!("the manifest serves `{name}` {}", dim.valid_sizes()));
         }
     }
     let mut taken = Footprint::default();

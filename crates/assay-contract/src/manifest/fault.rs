@@ -170,7 +170,9 @@ fn read_dims(entry: &Entry<'_>, spec: &mut Spec) -> Result<(), ManifestError> {
             return Err(error.hint(format!("its dims are {}", quoted(&names))));
         };
         let table = entry.table(&DIM_KEYS).map_err(|error| {
-            error.hint("only `served` can be replaced; tile, step and least are the kernel's own")
+            error.hint(
+                "only `served` can be replaced; tile, step, least and most are the kernel's own",
+            )
         })?;
         dim.served = read_served(&table.need("served")?, dim)?;
     }

@@ -45,7 +45,7 @@ const KEYS: [&str; 25] = [
     "chips",
     "what",
 ];
-const DIM_KEYS: [&str; 4] = ["served", "tile", "step", "least"];
+const DIM_KEYS: [&str; 5] = ["served", "tile", "step", "least", "most"];
 
 /// What one entry registers.
 #[derive(Default)]
@@ -127,9 +127,10 @@ fn read_dim(entry: &Entry<'_>) -> Result<DimSpec, ManifestError> {
         tile: positive("tile")?,
         step,
         least: positive("least")?.unwrap_or(step),
+        most: positive("most")?,
     };
     dim.served = read_served(&table.need("served")?, &dim)?;
-    for (key, size) in [("tile", dim.tile), ("least", Some(dim.least))] {
+    for (key, size) in [("tile", dim.tile), ("least", Some(dim.least)), ("most", dim.most)] {
         if let (Some(at), Some(size)) = (table.get(key), size)
             && size % dim.step != 0
         {
@@ -161,12 +162,15 @@ fn positive(entry: &Entry<'_>) -> Result<i64, ManifestError> {
 }
 
 fn check_size(dim: &DimSpec, size: i64, at: &Entry<'_>) -> Result<(), ManifestError> {
-    let DimSpec { least, step, .. } = dim;
+    let DimSpec { least, most, step, .. } = dim;
     if size < 1 {
         return Err(at.error(format!("a size must be at least 1, found {size}")));
     }
     if size < *least {
         return Err(at.error(format!("served size {size} is below the least valid size {least}")));
+    }
+    if let Some(most) = most.filter(|most| size > *most) {
+        return Err(at.error(format!("served size {size} is over the largest valid size {most}")));
     }
     if !dim.allows(size) {
         return Err(at.error(format!("served size {size} is no multiple of step {step}")));

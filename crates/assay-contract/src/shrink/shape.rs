@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn smaller_sizes_are_valid_and_hold_the_edges_of_the_tile() {
-        let dim = DimSpec { served: vec![4096], tile: Some(1024), step: 4, least: 4 };
+        let dim = DimSpec { served: vec![4096], tile: Some(1024), step: 4, least: 4, most: None };
         let sizes = sizes(&dim, 4096);
         for size in [4, 8, 64, 1020, 1024, 1028, 2048, 2052, 4092] {
             assert!(sizes.contains(&size), "{size} of {sizes:?}");
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_least_size_has_none_below_it() {
-        let dim = DimSpec { served: vec![8], tile: None, step: 8, least: 8 };
+        let dim = DimSpec { served: vec![8], tile: None, step: 8, least: 8, most: None };
         assert!(sizes(&dim, 8).is_empty());
     }
 }

@@ -127,8 +127,8 @@ fn planned(spec: &mut Spec, formula: Formula) {
 }
 
 fn dims(rows: &[i64], cols: &[i64]) -> BTreeMap<String, DimSpec> {
-    let rows = DimSpec { served: rows.to_vec(), tile: None, step: 1, least: 1 };
-    let cols = DimSpec { served: cols.to_vec(), tile: Some(TILE), step: 1, least: 1 };
+    let rows = DimSpec { served: rows.to_vec(), tile: None, step: 1, least: 1, most: None };
+    let cols = DimSpec { served: cols.to_vec(), tile: Some(TILE), step: 1, least: 1, most: None };
     BTreeMap::from([("rows".to_owned(), rows), ("cols".to_owned(), cols)])
 }
 
@@ -220,7 +220,7 @@ impl TopK {
             parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         spec.rule = Some(RuleSpec { name: "top_k".to_owned(), parameters: parameters.collect() });
         spec.dims = dims(&[1, 7], &[64, 200]);
-        let k = DimSpec { served: vec![1, 5], tile: None, step: 1, least: 1 };
+        let k = DimSpec { served: vec![1, 5], tile: None, step: 1, least: 1, most: None };
         spec.dims.insert("k".to_owned(), k);
         TopK { spec, choose }
     }

@@ -80,9 +80,8 @@ fn dims(kernel: &ManifestKernel, asked: &Shape) -> Result<Dims, Failure> {
     for (name, size) in &asked.0 {
         let Some(dim) = spec.dims.get(name) else { continue };
         if !dim.allows(*size) {
-            let (kernel, least, step) = (&spec.name, dim.least, dim.step);
-            return Err(Failure::request(format!("`{kernel}` does not serve {name}={size}"))
-                .hint(format!("it serves multiples of {step} from {least} on")));
+            return Err(Failure::request(format!("`{}` does not serve {name}={size}", spec.name))
+                .hint(format!("it serves {name} {}", dim.valid_sizes())));
         }
         dims.insert(name.clone(), *size);
     }
