@@ -160,7 +160,7 @@ fn latencies_ordered(dossier: &Dossier) -> Result<Finding, Missing> {
     Ok(Finding { holds, said: format!("{} cycles", said.join(", ")) })
 }
 
-/// f64 over f32: half on the data-centre chips, a 64th on the others from sm_86 on.
+/// f64 over f32: half on the data-centre chips, a 64th on the others from `sm_86` on.
 fn fma_ratios(dossier: &Dossier) -> Result<Finding, Missing> {
     let (double, single) = (figure(dossier, "fma_f64")?, figure(dossier, "fma_f32")?);
     let silicon = match dossier.device.architecture.trim_end_matches(['a', 'f']) {

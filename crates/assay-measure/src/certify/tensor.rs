@@ -5,7 +5,7 @@ use assay_record::Dossier;
 use super::Finding;
 use super::figures::{Missing, figure, set};
 
-/// What each kind's rate is of fp16's, in the silicon of every chip from sm_80 to sm_120.
+/// What each kind's rate is of fp16's, in the silicon of every chip from `sm_80` to `sm_120`.
 const KINDS: [(&str, f64); 4] = [("bf16", 1.0), ("tf32", 0.5), ("e4m3", 2.0), ("s8", 2.0)];
 /// How far under the silicon's ratio a measured one may lie: fp8 and int8 run into the power limit
 /// before fp16 does.

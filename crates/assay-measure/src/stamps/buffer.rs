@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_lane_reads_back_as_it_was_written() {
-        let lane = bytes(&[2, RAN | 7, 1 << 48 | 100, 5000, END << 48 | 160, 5040]);
+        let lane = bytes(&[2, RAN | 7, (1 << 48) + 100, 5000, (END << 48) + 160, 5040]);
         let (lane, dropped) = decoded(3, &lane, 2).expect("a lane");
         assert_eq!((lane.lane, lane.multiprocessor, dropped), (3, 7, 0));
         let marks = [

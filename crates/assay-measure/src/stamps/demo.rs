@@ -80,7 +80,7 @@ fn contents(blocks: u32) -> Vec<u8> {
 
 fn checked(sums: &[u8]) -> Result<(), StampError> {
     for (block, bytes) in sums.chunks_exact(4).enumerate() {
-        let found = bytes.try_into().map(f32::from_le_bytes).unwrap_or(f32::NAN);
+        let found = bytes.try_into().map_or(f32::NAN, f32::from_le_bytes);
         let tile = block as u64 * u64::from(TILE)..(block as u64 + 1) * u64::from(TILE);
         let wanted: f32 = tile.map(element).sum();
         if found != wanted {

@@ -15,7 +15,9 @@ fn spans(lanes: &[StampLane]) -> BTreeMap<u32, Vec<f64>> {
             spans.entry(*phase).or_default().push(cycles);
         }
     }
-    spans.values_mut().for_each(|spans| spans.sort_by(f64::total_cmp));
+    for spans in spans.values_mut() {
+        spans.sort_by(f64::total_cmp);
+    }
     spans
 }
 

@@ -74,7 +74,9 @@ pub fn sweep(
     let spent_s = (running.now)() - began;
     let mut rows = running.rows;
     let verdict = verdict(plan, &rows, stopped.as_deref());
-    rows.iter_mut().for_each(|row| summed(row, plan.confidence));
+    for row in &mut rows {
+        summed(row, plan.confidence);
+    }
     rows.sort_by(|a, b| {
         let place = |row: &SweepRow| row.median_ns.unwrap_or(f64::INFINITY);
         place(a).total_cmp(&place(b)).then_with(|| a.configuration.cmp(&b.configuration))
@@ -144,13 +146,12 @@ impl Running<'_> {
             (self.progress)(&format!("gate of {}", shown(&configuration)));
             let known = self.cache.known(&configuration).and_then(|known| known.gate.clone());
             self.rows[index].from_cache = known.is_some();
-            let gate = match known {
-                Some(gate) => gate,
-                None => {
-                    let gate = self.subject.gate(&configuration)?;
-                    self.cache.gated(&configuration, &gate)?;
-                    gate
-                }
+            let gate = if let Some(gate) = known {
+                gate
+            } else {
+                let gate = self.subject.gate(&configuration)?;
+                self.cache.gated(&configuration, &gate)?;
+                gate
             };
             let row = &mut self.rows[index];
             match gate {
@@ -166,7 +167,7 @@ impl Running<'_> {
     /// device that slows down does not favour those that come first.
     fn round(&mut self, live: &[usize], round: u32, wanted: u32) -> Result<(), String> {
         let mut order = live.to_vec();
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             order.reverse();
         }
         for index in order {

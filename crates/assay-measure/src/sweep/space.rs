@@ -50,7 +50,7 @@ impl Space {
     pub fn configurations(&self) -> Result<(Vec<Configuration>, u64), SpaceError> {
         let mut all = vec![Configuration::new()];
         for (axis, values) in &self.axes {
-            self.check(axis, values)?;
+            Self::check(axis, values)?;
             if all.len().saturating_mul(values.len()) > MOST_CONFIGURATIONS {
                 return Err(SpaceError::TooMany);
             }
@@ -75,7 +75,7 @@ impl Space {
         Ok((kept, excluded))
     }
 
-    fn check(&self, axis: &str, values: &[i64]) -> Result<(), SpaceError> {
+    fn check(axis: &str, values: &[i64]) -> Result<(), SpaceError> {
         let wrong = |reason: &str| {
             Err(SpaceError::Axis { axis: axis.to_owned(), reason: reason.to_owned() })
         };

@@ -30,7 +30,7 @@ pub(super) fn all(
             None
         }
     };
-    let conditions = || telemetry.as_ref().map(|telemetry| observed(telemetry));
+    let conditions = || telemetry.as_ref().map(observed);
     let mut stopwatch = Stopwatch::new(device).map_err(|error| failed(&error))?;
     record.before = conditions();
     let progress = Progress::new(asked.subjects.len() as u64);
@@ -91,11 +91,9 @@ fn one(
         Ok(_) if arguments.activity => Some(stopwatch.measure_activity(device, &plan, &mut work)),
         _ => None,
     };
-    let lost = [Some(&duration), Some(&period), recorded.as_ref()]
-        .into_iter()
-        .flatten()
-        .filter_map(|found| found.as_ref().err());
-    let lost = lost.filter(|error| is_lost(error)).cloned().next();
+    let errors =
+        [Some(&duration), Some(&period), recorded.as_ref()].map(|found| found?.as_ref().err());
+    let lost = errors.into_iter().flatten().find(|error| is_lost(error)).cloned();
     let moved = prepared.bytes();
     if let Some(error) = lost {
         return Err(failed(&error));

@@ -19,6 +19,7 @@ use crate::{VERSION, command_line, date};
 use kernels::Asked;
 
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Arguments {
     /// Time these kernels of the built-in suite, or of the manifests
     #[arg(value_name = "KERNEL", required_unless_present = "compare")]

@@ -107,7 +107,7 @@ fn list(chosen: &[Unit<'_>], arguments: &FuzzArguments, console: Console) {
         for planned in assay_fuzz::selected(&*unit.candidate(), &unit.options(arguments, None)) {
             count += 1;
             let why = planned.skip.map(|why| format!("  (skipped: {why})")).unwrap_or_default();
-            text += &format!("{}{why}\n", planned.recipe);
+            text.extend([planned.recipe.to_string(), why, "\n".to_owned()]);
         }
     }
     console.out(&text);
