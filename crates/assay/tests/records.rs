@@ -11,19 +11,50 @@ use assay_limits::{Chip, Chips, CudaChip, Launch, fit_cuda};
 use assay_record::{Gate, LoadedKernel, LoadedOccupancy, Outcome, Report};
 use common::run;
 
-/// The pinned reports with their paths.
-fn records() -> Vec<(String, Report)> {
+/// The text of every pinned JSON record, with its path.
+fn texts() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records");
-    let entries = std::fs::read_dir(folder).expect("records/ is there");
-    let paths = entries.map(|entry| entry.expect("records/ can be read").path());
-    let reports = paths.filter(|path| path.extension().is_some_and(|kind| kind == "json"));
+    let inside = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).expect("records/ is there");
+        entries.map(|entry| entry.expect("records/ can be read").path())
+    };
+    let paths = inside(folder.clone()).chain(inside(folder.join("dossiers")));
+    let records = paths.filter(|path| path.extension().is_some_and(|kind| kind == "json"));
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a record can be read");
-        let path = path.display().to_string();
+        (path.display().to_string(), text)
+    };
+    records.map(read).collect()
+}
+
+fn field<'a>(record: &'a serde_json::Value, name: &str) -> &'a str {
+    record[name].as_str().unwrap_or_default()
+}
+
+/// The pinned reports of `assay check` with their paths.
+fn records() -> Vec<(String, Report)> {
+    let is_check = |text: &str| {
+        let record: serde_json::Value = serde_json::from_str(text).expect("a record is JSON");
+        field(&record, "command").starts_with("assay check")
+    };
+    let reports = texts().into_iter().filter(|(_, text)| is_check(text));
+    let read = |(path, text): (String, String)| {
         let report = Report::from_json(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
         (path, report)
     };
     reports.map(read).collect()
+}
+
+#[test]
+fn every_json_record_has_a_schema_a_date_and_a_command_without_a_machines_paths() {
+    for (path, text) in texts() {
+        let record: serde_json::Value = serde_json::from_str(&text).expect("a record is JSON");
+        assert!(record["schema"].is_u64(), "{path} names no schema");
+        assert!(field(&record, "date").starts_with("20"), "{path} names no date");
+        let command = field(&record, "command");
+        assert!(!command.is_empty() && !command.contains(" /"), "{path}: {command}");
+        assert!(!text.contains("/root/") && !text.contains("/tmp/"), "{path} names a path");
+    }
 }
 
 #[test]

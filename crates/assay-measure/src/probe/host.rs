@@ -286,7 +286,7 @@ pub(super) fn clock_now(device: &mut dyn Device) -> Option<f64> {
 /// Bytes a second.
 fn rate(bytes: u64, ns: f64) -> Result<f64, ProbeError> {
     if ns > 0.0 {
-        return Ok(bytes as f64 / (ns * 1e-9));
+        return Ok(bytes as f64 * 1e9 / ns);
     }
     Err(ProbeError::Wrong(format!("no time passed while {bytes} bytes were copied")))
 }

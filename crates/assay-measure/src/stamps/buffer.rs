@@ -38,7 +38,7 @@ impl StampBuffer {
         if lanes == 0 || capacity < 2 {
             return Err(size("hold no phase: a lane needs two stamps, its end included".into()));
         }
-        let bytes = u64::from(lanes) * words(capacity) * 8;
+        let bytes = u64::from(lanes).saturating_mul(words(capacity) * 8);
         if bytes > MOST_BYTES {
             return Err(size(format!("take {bytes} bytes, over the most of {MOST_BYTES}")));
         }

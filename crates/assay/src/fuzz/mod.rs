@@ -48,7 +48,7 @@ pub(crate) struct FuzzArguments {
     /// Run one case again, by its recipe; where it fails, shrink it
     #[arg(long, value_name = "RECIPE", conflicts_with_all = ["only", "seed", "list"])]
     pub(crate) repro: Option<Recipe>,
-    /// Stop after about this many seconds, shared out fairly; what is left out is counted
+    /// Stop after about this many seconds, shared out after the controls; what is left is counted
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) budget: Option<f64>,
     /// Run every candidate in a process of its own, as is always done on a GPU
@@ -132,7 +132,7 @@ fn run_all(
         while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
             && let Some(unit) = chosen.get(at)
         {
-            let limited = end.filter(|_| !unit.is_planted_operation());
+            let limited = end.filter(|_| !unit.is_planted());
             let share = limited.map(|end| share(end, chosen.len() - at, threads));
             let options = unit.options(arguments, share);
             let candidate = unit.candidate();

@@ -77,7 +77,8 @@ impl<'a> Units<'a> {
             return self.one(recipe).map(|unit| vec![unit]);
         }
         let kernels = self.kernels.iter().map(|kernel| Unit::Kernel(*kernel, self.limits, None));
-        let named: Vec<Unit<'a>> = kernels.filter(|unit| unit.is_named(arguments)).collect();
+        let mut named: Vec<Unit<'a>> = kernels.filter(|unit| unit.is_named(arguments)).collect();
+        named.sort_by_key(|unit| !unit.is_planted());
         let operations = self.operations.iter().map(|own| Unit::Operation(own.clone(), None));
         let operations: Vec<Unit<'a>> = operations
             .filter(|unit| unit.is_named(arguments) || !unit.is_deadly())
@@ -129,9 +130,12 @@ impl Unit<'_> {
         }
     }
 
-    /// Whether it is planted, and runs whatever the budget: it takes a moment.
-    pub(crate) fn is_planted_operation(&self) -> bool {
-        matches!(self, Unit::Operation(_, None))
+    /// Whether it is planted, and runs whatever the budget: without it a run shows nothing.
+    pub(crate) fn is_planted(&self) -> bool {
+        match self {
+            Unit::Kernel(kernel, ..) => kernel.spec().is_control(),
+            Unit::Operation(_, recipe) => recipe.is_none(),
+        }
     }
 
     /// Whether it runs beside what was asked for: a planted operation that `--only` does not name.
