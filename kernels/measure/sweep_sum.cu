@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-namespace {
-
 template <int THREADS>
 __device__ float block_sum(float sum) {
     __shared__ float partial[THREADS / 32];
@@ -44,8 +42,6 @@ __device__ void row_sum(const float* x, float* y, int cols) {
         y[blockIdx.x] = total;
     }
 }
-
-}  // namespace
 
 #define CONFIGURATION(threads, width)                                                         \
     extern "C" __global__ void __launch_bounds__(threads)                                     \

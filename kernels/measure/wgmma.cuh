@@ -11,6 +11,9 @@
 
 #include "span.cuh"
 
+// Outside the unnamed namespace, whose names in PTX change with every compile.
+extern __shared__ __align__(1024) uint4 image_copy[];
+
 namespace {
 
 constexpr int STAGES = 2;
@@ -62,9 +65,8 @@ template <typename Kind>
 __device__ void products(uint32_t* accumulators, uint32_t* sums, uint64_t* spans,
                          const uint4* image, uint32_t image_bytes, const uint32_t* fragments,
                          const Places& places, uint32_t rounds, uint32_t pairs) {
-    extern __shared__ __align__(1024) uint4 shared[];
-    copy_image(shared, image, image_bytes);
-    const uint32_t base = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+    copy_image(image_copy, image, image_bytes);
+    const uint32_t base = static_cast<uint32_t>(__cvta_generic_to_shared(image_copy));
     typename Kind::Source source;
     source.load(fragments, places, base);
     uint64_t b[STAGES];
