@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored::{self, Unread};
 use crate::{Conditions, ProbedDevice, Standing};
 
 /// The schema of benchmarks that this version writes, and the newest that it reads.
@@ -259,13 +260,23 @@ pub enum BenchError {
     Malformed(#[from] serde_json::Error),
 }
 
+impl From<Unread> for BenchError {
+    fn from(unread: Unread) -> BenchError {
+        match unread {
+            Unread::Newer(found) => BenchError::Newer { found },
+            Unread::NoSchema => BenchError::NoSchema,
+            Unread::Malformed(error) => BenchError::Malformed(error),
+        }
+    }
+}
+
 impl BenchRecord {
     /// The record as JSON, indented, ending in a line break.
     ///
     /// # Errors
     /// None in practice: the types here all have JSON forms.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 
     /// Reads a record that this version or an earlier one wrote. Unknown keys are ignored.
@@ -273,11 +284,6 @@ impl BenchRecord {
     /// # Errors
     /// If the text is not JSON, is no benchmark, or is of a newer schema.
     pub fn from_json(text: &str) -> Result<BenchRecord, BenchError> {
-        let value: serde_json::Value = serde_json::from_str(text)?;
-        match value.get("schema").and_then(serde_json::Value::as_u64) {
-            None | Some(0) => Err(BenchError::NoSchema),
-            Some(found) if found > u64::from(BENCH_SCHEMA) => Err(BenchError::Newer { found }),
-            Some(_) => Ok(serde_json::from_value(value)?),
-        }
+        Ok(stored::from_json(text, BENCH_SCHEMA)?)
     }
 }

@@ -99,7 +99,7 @@ impl FromStr for CaseName {
             return Err(CaseNameError::Parts { text: text.to_owned(), parts: parts.len() });
         };
         for (part, name) in [(kernel, "kernel"), (fill, "fill"), (schedule, "schedule")] {
-            if part.is_empty() || part.contains(char::is_whitespace) {
+            if is_blank(part) {
                 return Err(CaseNameError::Blank { text: text.to_owned(), part: name });
             }
         }
@@ -122,18 +122,28 @@ fn parse_dims(text: &str) -> Result<Vec<(String, i64)>, CaseNameError> {
 }
 
 fn parse_dim(text: &str) -> Result<(String, i64), CaseNameError> {
-    let wrong = || CaseNameError::Dim { dim: text.to_owned() };
-    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-    let value = value.parse().map_err(|_| wrong())?;
-    if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err(wrong());
-    }
-    Ok((name.to_owned(), value))
+    dim_of(text).ok_or_else(|| CaseNameError::Dim { dim: text.to_owned() })
+}
+
+/// A dim and its size, of `rows=7`.
+pub(crate) fn dim_of(text: &str) -> Option<(String, i64)> {
+    let (name, size) = text.split_once('=')?;
+    let named = !is_blank(name);
+    named.then_some((name.to_owned(), size.parse().ok()?))
+}
+
+/// Whether a part of a name says nothing, or has white space in it.
+pub(crate) fn is_blank(part: &str) -> bool {
+    part.is_empty() || part.contains(char::is_whitespace)
+}
+
+/// The seed of `seed=1`.
+pub(crate) fn seed_of(text: &str) -> Option<u64> {
+    text.strip_prefix("seed=")?.parse().ok()
 }
 
 fn parse_seed(text: &str) -> Result<u64, CaseNameError> {
-    let wrong = || CaseNameError::Seed { seed: text.to_owned() };
-    text.strip_prefix("seed=").ok_or_else(wrong)?.parse().map_err(|_| wrong())
+    seed_of(text).ok_or_else(|| CaseNameError::Seed { seed: text.to_owned() })
 }
 
 impl From<CaseName> for String {

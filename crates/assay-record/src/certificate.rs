@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored;
+
 /// The schema of certificates that this version writes, and the newest that it reads.
 pub const CERTIFICATE_SCHEMA: u32 = 1;
 
@@ -96,7 +98,7 @@ impl Certificate {
     /// # Errors
     /// None in practice: the types here all have JSON forms.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 }
 

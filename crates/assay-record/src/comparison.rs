@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored;
 use crate::{Number, Outcome};
 
 /// The schema of [`Comparison`] and [`ComparisonReport`] that this version writes.
@@ -319,6 +320,6 @@ impl ComparisonReport {
     /// # Errors
     /// None in practice: the types here all have JSON forms.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored::{self, Unread};
+
 /// The schema of dossiers that this version writes, and the newest that it reads.
 pub const DOSSIER_SCHEMA: u32 = 1;
 
@@ -297,7 +299,7 @@ impl Dossier {
     /// # Errors
     /// None in practice: the types here all have JSON forms.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 
     /// Reads a dossier that this version or an earlier one wrote. Unknown keys are ignored.
@@ -305,12 +307,7 @@ impl Dossier {
     /// # Errors
     /// If the text is not JSON, is no dossier, or is of a newer schema.
     pub fn from_json(text: &str) -> Result<Dossier, DossierError> {
-        let value: serde_json::Value = serde_json::from_str(text)?;
-        match value.get("schema").and_then(serde_json::Value::as_u64) {
-            None | Some(0) => Err(DossierError::NoSchema),
-            Some(found) if found > u64::from(DOSSIER_SCHEMA) => Err(DossierError::Newer { found }),
-            Some(_) => Ok(serde_json::from_value(value)?),
-        }
+        Ok(stored::from_json(text, DOSSIER_SCHEMA)?)
     }
 }
 
@@ -333,4 +330,14 @@ pub enum DossierError {
     /// It is not JSON, or a key is missing or of the wrong kind.
     #[error("the dossier does not read as schema {DOSSIER_SCHEMA}: {0}")]
     Malformed(#[from] serde_json::Error),
+}
+
+impl From<Unread> for DossierError {
+    fn from(unread: Unread) -> DossierError {
+        match unread {
+            Unread::Newer(found) => DossierError::Newer { found },
+            Unread::NoSchema => DossierError::NoSchema,
+            Unread::Malformed(error) => DossierError::Malformed(error),
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored;
 use crate::{DeviceRecord, Number, Outcome, ReadError, Recipe};
 
 /// The schema of a [`FuzzReport`] that this version writes, and the newest that it reads.
@@ -328,7 +329,7 @@ impl FuzzReport {
     /// # Errors
     /// A time that is no number, which JSON does not have.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 
     /// Reads a report that this version or an earlier one wrote. Unknown keys are ignored.
@@ -336,13 +337,6 @@ impl FuzzReport {
     /// # Errors
     /// If the text is not JSON, is no report, or is of a newer schema.
     pub fn from_json(text: &str) -> Result<FuzzReport, ReadError> {
-        let value: serde_json::Value = serde_json::from_str(text)?;
-        match value.get("schema").and_then(serde_json::Value::as_u64) {
-            None | Some(0) => Err(ReadError::NoSchema),
-            Some(found) if found > u64::from(FUZZ_SCHEMA) => {
-                Err(ReadError::Newer { found, known: FUZZ_SCHEMA })
-            }
-            Some(_) => Ok(serde_json::from_value(value)?),
-        }
+        stored::from_json(text, FUZZ_SCHEMA).map_err(|unread| ReadError::of(unread, FUZZ_SCHEMA))
     }
 }

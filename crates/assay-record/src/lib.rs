@@ -28,6 +28,7 @@ mod recipe;
 mod report;
 mod shard;
 mod stamps;
+mod stored;
 mod sweep;
 
 pub use bench::{

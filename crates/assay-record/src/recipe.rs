@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::case::{dim_of, is_blank, seed_of};
+
 /// The most axes that a recipe's shape may have.
 const MOST_AXES: usize = 8;
 
@@ -194,7 +196,7 @@ impl FromStr for Recipe {
             return Err(RecipeError::Parts { text: text.to_owned(), parts: parts.len() });
         };
         for (part, name) in [(candidate, "candidate"), (fill, "fill")] {
-            if part.is_empty() || part.contains(char::is_whitespace) {
+            if is_blank(part) {
                 return Err(RecipeError::Blank { text: text.to_owned(), part: name });
             }
         }
@@ -221,13 +223,7 @@ impl FromStr for FuzzShape {
             let sizes = sizes.ok().filter(|sizes| sizes.len() <= MOST_AXES);
             return sizes.map(FuzzShape::Axes).ok_or_else(wrong);
         }
-        let dim = |pair: &str| {
-            let (name, size) = pair.split_once('=')?;
-            let named = !name.is_empty() && !name.contains(char::is_whitespace);
-            named.then_some(())?;
-            Some((name.to_owned(), size.parse().ok()?))
-        };
-        let dims: Option<Vec<(String, i64)>> = text.split(',').map(dim).collect();
+        let dims: Option<Vec<(String, i64)>> = text.split(',').map(dim_of).collect();
         dims.map(FuzzShape::Dims).ok_or_else(wrong)
     }
 }
@@ -248,8 +244,7 @@ fn parse_view(text: &str) -> Result<Vec<ViewStep>, RecipeError> {
 }
 
 fn parse_seed(text: &str) -> Result<u64, RecipeError> {
-    let wrong = || RecipeError::Seed { seed: text.to_owned() };
-    text.strip_prefix("seed=").ok_or_else(wrong)?.parse().map_err(|_| wrong())
+    seed_of(text).ok_or_else(|| RecipeError::Seed { seed: text.to_owned() })
 }
 
 impl From<Recipe> for String {

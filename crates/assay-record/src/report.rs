@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored::{self, Unread};
 use crate::{CaseName, ChipFit, Discrimination, FaultResult, Gate, Number, Outcome, Shard};
 
 /// The schema that this version writes, and the newest that it reads.
@@ -248,13 +249,23 @@ pub enum ReadError {
     Malformed(#[from] serde_json::Error),
 }
 
+impl ReadError {
+    pub(crate) fn of(unread: Unread, known: u32) -> ReadError {
+        match unread {
+            Unread::Newer(found) => ReadError::Newer { found, known },
+            Unread::NoSchema => ReadError::NoSchema,
+            Unread::Malformed(error) => ReadError::Malformed(error),
+        }
+    }
+}
+
 impl Report {
     /// The report as JSON, indented, ending in a line break.
     ///
     /// # Errors
     /// None in practice: the types here all have JSON forms.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 
     /// Reads a report that this version or an earlier one wrote. Unknown keys are ignored.
@@ -262,13 +273,6 @@ impl Report {
     /// # Errors
     /// If the text is not JSON, is no report, or is of a newer schema.
     pub fn from_json(text: &str) -> Result<Report, ReadError> {
-        let value: serde_json::Value = serde_json::from_str(text)?;
-        match value.get("schema").and_then(serde_json::Value::as_u64) {
-            None | Some(0) => Err(ReadError::NoSchema),
-            Some(found) if found > u64::from(SCHEMA) => {
-                Err(ReadError::Newer { found, known: SCHEMA })
-            }
-            Some(_) => Ok(serde_json::from_value(value)?),
-        }
+        stored::from_json(text, SCHEMA).map_err(|unread| ReadError::of(unread, SCHEMA))
     }
 }

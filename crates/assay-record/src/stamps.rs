@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored;
+
 /// The schema of stamp records that this version writes, and the newest that it reads.
 pub const STAMPS_SCHEMA: u32 = 1;
 
@@ -99,6 +101,6 @@ impl StampRecord {
     /// # Errors
     /// None in practice: the types here all have JSON forms.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 }

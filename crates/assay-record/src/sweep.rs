@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stored;
+
 /// The schema of sweeps that this version writes, and the newest that it reads.
 pub const SWEEP_SCHEMA: u32 = 1;
 
@@ -122,6 +124,6 @@ impl SweepRecord {
     /// # Errors
     /// None in practice: the types here all have JSON forms.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        stored::to_json(self)
     }
 }

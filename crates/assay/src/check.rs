@@ -27,11 +27,7 @@ use crate::{VERSION, command_line, date, repro};
 pub(crate) fn check(arguments: &CheckArguments, console: Console) -> Result<ExitCode, Failure> {
     let arguments = &repro::with_case(arguments)?;
     let suite = Suite::load(&arguments.manifest);
-    for error in &suite.errors {
-        let text = format!("error: {error}\n\n").replace("\nhint: ", "\n\nhint: ");
-        console.message(&text);
-    }
-    let broken = if suite.errors.is_empty() { ExitCode::Holds } else { ExitCode::Request };
+    let broken = suite.tell_errors(console);
     let kernels = suite.kernels();
     if kernels.iter().all(|kernel| kernel.spec().is_control()) {
         // What is wrong has been said above.

@@ -2,7 +2,6 @@
 
 mod table;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -16,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::console::{Color, Console};
 use crate::failure::Failure;
+use crate::output;
 
 /// What can be typed after `assay compare`.
 #[derive(Clone, Debug, Args)]
@@ -271,7 +271,7 @@ fn draw(
     let (mut one, mut other) = sources(arguments, files, (one, other)).map_err(Failure::request)?;
     let map = error_map(title, &mut *one, &mut *other, options)
         .map_err(|error| Failure::request("cannot draw the differences").caused_by(&error))?;
-    save(path, &assay_picture::heat_map(&map))
+    output::save(path, &assay_picture::heat_map(&map))
 }
 
 fn write(
@@ -279,23 +279,6 @@ fn write(
     arguments: &Arguments,
     console: Console,
 ) -> Result<(), Failure> {
-    let json = report.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the comparison has no JSON form").caused_by(&error)
-    })?;
-    match &arguments.json {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(&json);
-            return Ok(());
-        }
-        Some(path) => save(path, &json)?,
-        None => {}
-    }
-    console.out(&table::report(report));
-    Ok(())
-}
-
-fn save(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| {
-        Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-    })
+    let form = ("the comparison has", report.to_json());
+    output::record(form, arguments.json.as_deref(), console, || table::report(report))
 }

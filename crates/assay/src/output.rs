@@ -24,21 +24,45 @@ pub(crate) fn write(
     files: &Files<'_>,
     console: Console,
 ) -> Result<(), Failure> {
-    let json = report.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the report has no JSON form").caused_by(&error)
-    })?;
+    let json = formed("the report has", report.to_json())?;
     if let Some(path) = files.matrix {
         save(path, &render::matrix(report))?;
     }
-    match files.json {
+    json_or_tables(&json, files.json, console, || render::report(report, view))
+}
+
+/// Writes a record of `assay` wherever it was asked for: as JSON to a file beside the tables, or to
+/// stdout (`-`) in place of them. `what` is what messages call it.
+pub(crate) fn record(
+    (what, json): (&str, Result<String, serde_json::Error>),
+    path: Option<&Path>,
+    console: Console,
+    tables: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    json_or_tables(&formed(what, json)?, path, console, tables)
+}
+
+fn formed(what: &str, json: Result<String, serde_json::Error>) -> Result<String, Failure> {
+    json.map_err(|error| {
+        Failure::new(ExitCode::Internal, format!("{what} no JSON form")).caused_by(&error)
+    })
+}
+
+fn json_or_tables(
+    json: &str,
+    path: Option<&Path>,
+    console: Console,
+    tables: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    match path {
         Some(path) if path == Path::new("-") => {
-            Console::out_plain(&json);
+            Console::out_plain(json);
             return Ok(());
         }
-        Some(path) => save(path, &json)?,
+        Some(path) => save(path, json)?,
         None => {}
     }
-    console.out(&render::report(report, view));
+    console.out(&tables());
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::console::{Color, Console};
 use crate::failure::Failure;
+use crate::output;
 use crate::progress::Progress;
 
 /// What can be typed after `assay probe`.
@@ -135,19 +136,6 @@ fn examine(device: &mut dyn Device, arguments: &ProbeArguments) -> Result<Dossie
 }
 
 fn write(dossier: &Dossier, json: Option<&Path>, console: Console) -> Result<(), Failure> {
-    let text = dossier.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the dossier has no JSON form").caused_by(&error)
-    })?;
-    match json {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(&text);
-            return Ok(());
-        }
-        Some(path) => std::fs::write(path, text).map_err(|error| {
-            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-        })?,
-        None => {}
-    }
-    console.out(&table::dossier(dossier));
-    Ok(())
+    let form = ("the dossier has", dossier.to_json());
+    output::record(form, json, console, || table::dossier(dossier))
 }

@@ -12,8 +12,10 @@ use assay_contract::manifest::{
 };
 use assay_contract::spec::SourcePlace;
 use assay_limits::Records;
+use assay_record::ExitCode;
 
 use crate::cli::CheckArguments;
+use crate::console::Console;
 use crate::triton::TritonFiles;
 
 /// Every manifest, PTX file and source below `kernels/cuda/`, by its path from there.
@@ -71,6 +73,15 @@ impl Suite {
                 self.faults.push(fault);
             }
         }
+    }
+
+    /// Says what is wrong with the manifests, and what a run that goes on without them comes to.
+    pub(crate) fn tell_errors(&self, console: Console) -> ExitCode {
+        for error in &self.errors {
+            let text = format!("error: {error}\n\n").replace("\nhint: ", "\n\nhint: ");
+            console.message(&text);
+        }
+        if self.errors.is_empty() { ExitCode::Holds } else { ExitCode::Request }
     }
 
     /// The faults, where a run asks for them.

@@ -254,14 +254,15 @@ fn time<W>(
     Ok(amount / median(&spans).max(1.0))
 }
 
-/// The median of values, with their spread.
+/// The median of values, with their spread; of none a figure that no entry takes for measured.
 pub(super) fn figure(values: &[f64], sm_clock_mhz: Option<f64>) -> Figure {
     let ascending = sorted(values);
+    let at = |share| if ascending.is_empty() { f64::NAN } else { quantile(&ascending, share) };
     Figure {
-        value: quantile(&ascending, 0.5),
+        value: at(0.5),
         samples: ascending.len() as u64,
-        p5: quantile(&ascending, 0.05),
-        p95: quantile(&ascending, 0.95),
+        p5: at(0.05),
+        p95: at(0.95),
         sm_clock_mhz,
     }
 }

@@ -57,7 +57,7 @@ pub fn take(
 }
 
 /// The device as it describes itself.
-fn describe(device: &dyn Device) -> ProbedDevice {
+pub fn describe(device: &dyn Device) -> ProbedDevice {
     let facts = device.facts();
     let timing = device.timing_facts();
     let clock = |mhz: f64| (mhz >= 1.0).then_some(mhz.round() as u32);
@@ -75,7 +75,8 @@ fn describe(device: &dyn Device) -> ProbedDevice {
     }
 }
 
-fn conditions(telemetry: &Telemetry) -> Conditions {
+/// The device's state now, as its management library tells it.
+pub fn conditions(telemetry: &Telemetry) -> Conditions {
     let sample = telemetry.sample();
     Conditions {
         sm_clock_mhz: sample.sm_clock_mhz,

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use assay_device::nvml::Telemetry;
 use assay_device::{BufferId, Device, EventId, HostBufferId, HostKind, StreamId};
-use assay_record::{Entry, Figure};
+use assay_record::Entry;
 
 use super::compute::measure_clock;
+use super::context::figure;
 use super::{Probe, ProbeContext, ProbeError, Quantity};
 use crate::statistics::{quantile, sorted};
 
@@ -91,14 +92,7 @@ impl Curve {
     }
 
     fn entry(&self, quantity: &Quantity, doubt: &str) -> Entry {
-        let rates = sorted(&self.largest);
-        let figure = Figure {
-            value: quantile(&rates, 0.5),
-            samples: rates.len() as u64,
-            p5: quantile(&rates, 0.05),
-            p95: quantile(&rates, 0.95),
-            sm_clock_mhz: self.sm_clock_mhz,
-        };
+        let figure = figure(&self.largest, self.sm_clock_mhz);
         quantity.measured(figure).along("bytes", self.points.clone()).trusted(0.9, doubt)
     }
 }

@@ -6,9 +6,10 @@ use std::time::Instant;
 use assay_device::{Device, DeviceError, EventId, GraphId, Launch, ModuleId, StreamId};
 use assay_record::{Entry, Figure};
 
+use super::context::figure;
 use super::host::clock_now;
 use super::{Probe, ProbeContext, ProbeError, Quantity};
-use crate::statistics::{median, quantile, sorted};
+use crate::statistics::median;
 use crate::{MeasureError, Plan, Stopwatch, Summary};
 
 const TIMING: &str = include_str!("../../../../kernels/measure/timing.ptx");
@@ -62,19 +63,11 @@ fn entry(
     samples: &[f64],
     sm_clock_mhz: Option<f64>,
 ) -> Result<Entry, ProbeError> {
-    let ordered = sorted(samples);
-    let value = quantile(&ordered, 0.5);
-    let has_passed = value > 0.0;
+    let figure = figure(samples, sm_clock_mhz);
+    let has_passed = figure.value > 0.0;
     if !has_passed {
         return Err(ProbeError::Wrong("no time passed".to_owned()));
     }
-    let figure = Figure {
-        value,
-        samples: ordered.len() as u64,
-        p5: quantile(&ordered, 0.05),
-        p95: quantile(&ordered, 0.95),
-        sm_clock_mhz,
-    };
     Ok(quantity.measured(figure))
 }
 

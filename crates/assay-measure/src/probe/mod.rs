@@ -21,7 +21,7 @@ pub mod stream;
 use assay_record::{Entry, Figure};
 
 pub use context::{ProbeContext, ProbeError, Rate};
-pub use dossier::{Head, take};
+pub use dossier::{Head, conditions, describe, take};
 
 /// What an entry is: its name, unit and method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,10 @@
 use assay_contract::Prepared;
 use assay_device::nvml::Telemetry;
 use assay_device::{Device, StreamId};
-use assay_measure::{Cache, MeasureError, Plan, Samples, Stopwatch, VersusPlan, place, series};
-use assay_record::{BenchRecord, Conditions, Dossier, ExitCode, Standing, Timing};
+use assay_measure::{
+    Cache, MeasureError, Plan, Samples, Stopwatch, VersusPlan, place, probe, series,
+};
+use assay_record::{BenchRecord, Dossier, ExitCode, Standing, Timing};
 
 use super::compare::bar;
 use super::kernels::{Asked, Subject};
@@ -30,7 +32,7 @@ pub(super) fn all(
             None
         }
     };
-    let conditions = || telemetry.as_ref().map(observed);
+    let conditions = || telemetry.as_ref().map(probe::conditions);
     let mut stopwatch = Stopwatch::new(device).map_err(|error| failed(&error))?;
     record.before = conditions();
     let progress = Progress::new(asked.subjects.len() as u64);
@@ -232,19 +234,4 @@ fn failed(error: &MeasureError) -> Failure {
         _ => ExitCode::Unstable,
     };
     Failure::new(exit, "the measurement failed").caused_by(error).hint(error.hint())
-}
-
-/// The device's state, as its management library tells it.
-fn observed(telemetry: &Telemetry) -> Conditions {
-    let sample = telemetry.sample();
-    Conditions {
-        sm_clock_mhz: sample.sm_clock_mhz,
-        memory_clock_mhz: sample.memory_clock_mhz,
-        power_w: sample.power_w,
-        power_limit_w: sample.power_limit_w,
-        power_limit_default_w: sample.power_limit_default_w,
-        temperature_c: sample.temperature_c,
-        throttle: sample.throttle,
-        missing: sample.missing,
-    }
 }

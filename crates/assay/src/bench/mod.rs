@@ -9,13 +9,14 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use assay_record::{BENCH_SCHEMA, BenchRecord, Dossier, ExitCode, ProbedDevice, Verdict};
+use assay_measure::probe;
+use assay_record::{BENCH_SCHEMA, BenchRecord, Dossier, ExitCode, Verdict};
 use clap::Args;
 
 use crate::check::open;
 use crate::console::{Color, Console};
 use crate::failure::Failure;
-use crate::{VERSION, command_line, date};
+use crate::{VERSION, command_line, date, output};
 use kernels::Asked;
 
 #[derive(Clone, Debug, Args)]
@@ -139,7 +140,7 @@ fn run(arguments: &Arguments) -> Result<BenchRecord, Failure> {
         command: command_line(),
         date,
         seed: arguments.seed,
-        device: probed(device.as_ref()),
+        device: probe::describe(device.as_ref()),
         before: None,
         after: None,
         conditions_reason: None,
@@ -171,24 +172,6 @@ fn refuse_emulator(
         .hint("time kernels on a GPU: --device cuda".to_owned()))
 }
 
-/// The device as it describes itself.
-fn probed(device: &dyn assay_device::Device) -> ProbedDevice {
-    let (facts, timing) = (device.facts(), device.timing_facts());
-    let positive = |value: f64| (value > 0.0).then_some(value as u32);
-    ProbedDevice {
-        name: facts.name.clone(),
-        backend: facts.backend.clone(),
-        architecture: facts.architecture.clone(),
-        driver: facts.driver.clone(),
-        multiprocessors: facts.multiprocessors,
-        memory_bytes: facts.memory_bytes,
-        l2_bytes: timing.map(|timing| timing.l2_bytes).filter(|bytes| *bytes > 0),
-        sm_clock_max_mhz: timing.and_then(|timing| positive(timing.sm_clock_max_mhz)),
-        memory_clock_max_mhz: timing.and_then(|timing| positive(timing.memory_clock_max_mhz)),
-        memory_bus_bits: timing.map(|timing| timing.memory_bus_bits).filter(|bits| *bits > 0),
-    }
-}
-
 fn load_dossier(path: &Path) -> Result<Dossier, Failure> {
     let text = read(path)?;
     Dossier::from_json(&text).map_err(|error| {
@@ -206,19 +189,6 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn write(record: &BenchRecord, json: Option<&Path>, console: Console) -> Result<(), Failure> {
-    let text = record.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the record has no JSON form").caused_by(&error)
-    })?;
-    match json {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(&text);
-            return Ok(());
-        }
-        Some(path) => std::fs::write(path, text).map_err(|error| {
-            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-        })?,
-        None => {}
-    }
-    console.out(&table::render(record));
-    Ok(())
+    let form = ("the record has", record.to_json());
+    output::record(form, json, console, || table::render(record))
 }

@@ -14,6 +14,7 @@ use clap::Args;
 
 use crate::console::{Color, Console};
 use crate::failure::Failure;
+use crate::output;
 use crate::pictures;
 
 /// What can be typed after `assay certify`.
@@ -175,19 +176,6 @@ fn pinned_named(name: &str) -> Result<Dossier, Failure> {
 }
 
 fn write(certificate: &Certificate, json: Option<&Path>, console: Console) -> Result<(), Failure> {
-    let text = certificate.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the certificate has no JSON form").caused_by(&error)
-    })?;
-    match json {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(&text);
-            return Ok(());
-        }
-        Some(path) => fs::write(path, text).map_err(|error| {
-            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-        })?,
-        None => {}
-    }
-    console.out(&render::certificate(certificate));
-    Ok(())
+    let form = ("the certificate has", certificate.to_json());
+    output::record(form, json, console, || render::certificate(certificate))
 }

@@ -74,11 +74,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// Runs what was asked for; the exit code says how it ended.
 pub(crate) fn run(arguments: &FuzzArguments, console: Console) -> Result<ExitCode, Failure> {
     let suite = Suite::load(&arguments.manifest);
-    for error in &suite.errors {
-        let text = format!("error: {error}\n\n").replace("\nhint: ", "\n\nhint: ");
-        console.message(&text);
-    }
-    let broken = if suite.errors.is_empty() { ExitCode::Holds } else { ExitCode::Request };
+    let broken = suite.tell_errors(console);
     let kernels = suite.kernels();
     if kernels.iter().all(|kernel| kernel.spec().is_control()) {
         // What is wrong has been said above.
@@ -232,17 +228,7 @@ fn report(
 }
 
 fn write(report: &FuzzReport, arguments: &FuzzArguments, console: Console) -> Result<(), Failure> {
-    let json = report.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the report has no JSON form").caused_by(&error)
-    })?;
-    match arguments.json.as_deref() {
-        Some(path) if path.as_os_str() == "-" => {
-            Console::out_plain(&json);
-            return Ok(());
-        }
-        Some(path) => output::save(path, &json)?,
-        None => {}
-    }
-    console.out(&render::report(report, arguments));
-    Ok(())
+    let form = ("the report has", report.to_json());
+    let tables = || render::report(report, arguments);
+    output::record(form, arguments.json.as_deref(), console, tables)
 }

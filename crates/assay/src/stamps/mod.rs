@@ -14,6 +14,7 @@ use clap::Args;
 
 use crate::console::{Color, Console};
 use crate::failure::Failure;
+use crate::output;
 use crate::pictures;
 
 /// What can be typed after `assay stamps`.
@@ -99,19 +100,6 @@ fn record(device: &mut dyn Device, arguments: &StampsArguments) -> Result<StampR
 }
 
 fn write(record: &StampRecord, json: Option<&Path>, console: Console) -> Result<(), Failure> {
-    let text = record.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the stamps have no JSON form").caused_by(&error)
-    })?;
-    match json {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(&text);
-            return Ok(());
-        }
-        Some(path) => std::fs::write(path, text).map_err(|error| {
-            Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-        })?,
-        None => {}
-    }
-    console.out(&render::stamps(record));
-    Ok(())
+    let form = ("the stamps have", record.to_json());
+    output::record(form, json, console, || render::stamps(record))
 }

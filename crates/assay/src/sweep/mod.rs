@@ -15,6 +15,7 @@ use clap::Args;
 
 use crate::console::{Color, Console};
 use crate::failure::Failure;
+use crate::output;
 use crate::progress::Progress;
 use file::SweepFile;
 use subject::{Swept, source};
@@ -76,7 +77,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, console: Console) -> Result<Exit
     let record = searched(arguments, &file, (configurations, excluded), &mut *device)?;
     if let Some(path) = &arguments.t4 {
         let text = serde_json::to_string_pretty(&to_t4(&record)).unwrap_or_default() + "\n";
-        save(path, &text)?;
+        output::save(path, &text)?;
     }
     write(&record, arguments.json.as_deref(), console)?;
     Ok(match record.verdict {
@@ -181,24 +182,7 @@ fn shape(
     Err(Failure::request(format!("no configuration gives a kernel; of the first: {why}")))
 }
 
-fn save(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| {
-        Failure::request(format!("cannot write {}", path.display())).caused_by(&error)
-    })
-}
-
 fn write(record: &SweepRecord, json: Option<&Path>, console: Console) -> Result<(), Failure> {
-    let text = record.to_json().map_err(|error| {
-        Failure::new(ExitCode::Internal, "the sweep has no JSON form").caused_by(&error)
-    })?;
-    match json {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(&text);
-            return Ok(());
-        }
-        Some(path) => save(path, &text)?,
-        None => {}
-    }
-    console.out(&render::sweep(record));
-    Ok(())
+    let form = ("the sweep has", record.to_json());
+    output::record(form, json, console, || render::sweep(record))
 }

@@ -5,8 +5,9 @@ use assay_record::{Entry, Figure};
 
 use super::atomics::{Atomic, Field};
 use super::barrier::{Waiting, cost};
-use super::span::{median, quantile};
+use super::span::median;
 use super::{Probe, ProbeContext, ProbeError, Quantity};
+use crate::probe::context::figure;
 
 const ATOMICS: &str = include_str!("../../../../../kernels/measure/atomics.ptx");
 const GRID: &str = include_str!("../../../../../kernels/measure/grid_barrier.ptx");
@@ -84,7 +85,7 @@ fn curve(
             clocks.push(spans.sm_clock_mhz());
         }
         field.verify(device, atomic, addresses, steps)?;
-        let figure = figure(&rates, &clocks);
+        let figure = figure(&rates, Some(median(clocks.iter().copied())));
         points.push((f64::from(addresses), figure.value));
         if addresses == field.all() {
             break figure;
@@ -95,17 +96,6 @@ fn curve(
     let why = "every word was read back and is right; the operations' own latency is hidden by \
          many threads only as far as the device holds them";
     Ok(quantity.measured(last).trusted(0.9, why).along("addresses", points))
-}
-
-fn figure(values: &[f64], clocks: &[f64]) -> Figure {
-    let at = |part| quantile(values.iter().copied(), part);
-    Figure {
-        value: at(0.5),
-        samples: values.len() as u64,
-        p5: at(0.05),
-        p95: at(0.95),
-        sm_clock_mhz: Some(median(clocks.iter().copied())),
-    }
 }
 
 /// The figure of one barrier, after a look whether it holds.
@@ -124,7 +114,7 @@ fn barrier(context: &mut ProbeContext<'_>, waiting: Waiting) -> Result<Figure, P
         costs.push(cost((&many, long), (&few, short)));
         clocks.push(many.sm_clock_mhz());
     }
-    Ok(figure(&costs, &clocks))
+    Ok(figure(&costs, Some(median(clocks.iter().copied()))))
 }
 
 fn grid_barrier(context: &mut ProbeContext<'_>, quantity: &Quantity) -> Result<Entry, ProbeError> {

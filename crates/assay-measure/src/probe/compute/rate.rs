@@ -1,7 +1,8 @@
 //! From stamps to a rate: how long a kernel of compute is run, how often, and what is kept.
 
 use super::ProbeError;
-use super::span::{Spans, median, quantile};
+use super::span::{Spans, median};
+use crate::probe::context::figure;
 use assay_record::Figure;
 
 /// Samples of a rate, each of one launch.
@@ -46,23 +47,12 @@ impl Rate {
 
     /// The figure of operations in a second.
     pub(crate) fn second(&self) -> Figure {
-        self.figure(&self.per_second)
+        figure(&self.per_second, Some(self.clock_mhz()))
     }
 
     /// The figure of operations in a cycle of one multiprocessor.
     pub(crate) fn clock(&self) -> Figure {
-        self.figure(&self.per_clock)
-    }
-
-    fn figure(&self, values: &[f64]) -> Figure {
-        let at = |part| quantile(values.iter().copied(), part);
-        Figure {
-            value: at(0.5),
-            samples: values.len() as u64,
-            p5: at(0.05),
-            p95: at(0.95),
-            sm_clock_mhz: Some(self.clock_mhz()),
-        }
+        figure(&self.per_clock, Some(self.clock_mhz()))
     }
 }
 

@@ -5,6 +5,7 @@
 use assay_device::{BufferId, Device, Launch, StreamId};
 
 use super::ProbeError;
+use crate::statistics;
 
 /// Bytes of one block's stamps.
 pub(crate) const SPAN_BYTES: u64 = 40;
@@ -115,10 +116,7 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
 pub(crate) fn quantile(values: impl Iterator<Item = f64>, part: f64) -> f64 {
     let mut all: Vec<f64> = values.collect();
     all.sort_by(f64::total_cmp);
-    let Some(last) = all.len().checked_sub(1) else { return f64::NAN };
-    let place = part * last as f64;
-    let (low, high) = (place.floor() as usize, place.ceil() as usize);
-    all[low] + (all[high] - all[low]) * (place - place.floor())
+    if all.is_empty() { f64::NAN } else { statistics::quantile(&all, part) }
 }
 
 #[cfg(test)]
