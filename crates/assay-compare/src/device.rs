@@ -1,42 +1,29 @@
 //! Arrays in a device's memory, compared where they lie.
 //!
-//! The kernel reads both arrays once and gives the counts and the sums of the CPU's path, bit for
-//! bit. Formats that it does not know, and arrays that are not aligned for it, are read back and
-//! compared here.
+//! The kernels read both arrays once, add up the counts and the sums of the CPU's path, bit for
+//! bit, and find the worst elements; one short report comes back. Only a reference that must be
+//! rounded first, and arrays that are not aligned to their own elements, are read back and compared
+//! here.
 
-use assay_device::{Argument, BufferId, Device, Image, Launch, ModuleId, StreamId};
+mod bounds;
+mod kernels;
+mod report;
+mod table;
+
+use assay_device::{BufferId, Device, DeviceError};
 use assay_num::Format;
 use assay_record::Comparison;
 
 use crate::array::{element_count, storage};
 use crate::compare::{Options, Plan, compare_sources};
-use crate::counts::{BLOCK, Counts, HALVES};
+use crate::counts::BLOCK;
 use crate::error::CompareError;
 use crate::judge::{Seen, judge};
-use crate::scan::{BlockResult, Rules};
 use crate::source::{Source, SourceError};
+use kernels::{Kernels, Pair};
 
-const PTX: &str = include_str!("../../../kernels/compare/compare.ptx");
-
-/// Threads of a block of the kernel.
-const GROUP: u32 = 128;
-
-/// Bytes of one block's result: three sums, a distance, an error.
-const RESULT_BYTES: usize = 40;
-
-/// Where the counts lie; the kernel has the same list.
-mod place {
-    use crate::counts::HALVES;
-
-    pub(super) const CLASSES: usize = 0;
-    pub(super) const HISTOGRAM: usize = 16;
-    pub(super) const HALF: usize = HISTOGRAM + 65;
-    pub(super) const ABOVE: usize = HALF + HALVES;
-    pub(super) const MAX_STEPS: usize = ABOVE + 9;
-    pub(super) const FIRST_DIFFERENT: usize = MAX_STEPS + 1;
-    pub(super) const FIRST_OUTSIDE: usize = MAX_STEPS + 2;
-    pub(super) const ALL: usize = MAX_STEPS + 3;
-}
+/// Blocks of a piece that is sent to the device, 2^23 elements.
+const PIECE_BLOCKS: u64 = 512;
 
 /// An array in a device's buffer, in row-major order without gaps.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,24 +38,33 @@ pub struct DeviceArray {
     pub shape: Vec<u64>,
 }
 
-/// The comparison, loaded on one device.
+/// The comparison, loaded on one device. It keeps what it needs there from call to call; all of it
+/// goes with the device.
 #[derive(Debug)]
 pub struct DeviceComparer {
-    module: ModuleId,
-    totals: BufferId,
-    /// Room for the results of blocks, and how many fit.
-    results: Option<(BufferId, u64)>,
+    kernels: Kernels,
+    /// Blocks of a piece: a power of two, so that the sums of whole pieces are nodes of the tree.
+    piece_blocks: u64,
+    /// Room for pieces of both arrays, and how many bytes fit into each.
+    pieces: Option<(BufferId, BufferId, u64)>,
 }
 
 impl DeviceComparer {
-    /// Loads the kernel.
+    /// Loads the kernels of the formats that are compared most; others follow when they are
+    /// needed.
     ///
     /// # Errors
     /// Whatever the device says.
     pub fn new(device: &mut dyn Device) -> Result<DeviceComparer, CompareError> {
-        let module = device.load(&Image::ptx("compare.ptx", PTX))?;
-        let totals = device.allocate_bytes(place::ALL as u64 * 8)?;
-        Ok(DeviceComparer { module, totals, results: None })
+        let kernels = Kernels::new(device)?;
+        Ok(DeviceComparer { kernels, piece_blocks: PIECE_BLOCKS, pieces: None })
+    }
+
+    /// Sends at least so many blocks of [`crate::BLOCK`] elements at a time: the next power of two.
+    /// By default 512.
+    #[must_use]
+    pub fn with_pieces_of(self, blocks: u32) -> DeviceComparer {
+        DeviceComparer { piece_blocks: u64::from(blocks).next_power_of_two(), ..self }
     }
 
     /// Compares two arrays of the device.
@@ -82,214 +78,129 @@ impl DeviceComparer {
         candidate: &DeviceArray,
         options: &Options,
     ) -> Result<Comparison, CompareError> {
-        let mut one = DeviceSource { device: None, array: reference };
+        let one = DeviceSource { device: None, array: reference };
         let other = DeviceSource { device: None, array: candidate };
         let plan = Plan::new(&one, &other, options)?;
-        let aligned = [reference, candidate].into_iter().try_fold(true, |all, array| {
-            let address = device.address(array.buffer)? + array.offset;
-            Ok::<bool, CompareError>(all && address.is_multiple_of(16))
-        })?;
-        // So near to 1 the kernel's one comparison with `no_zero` may be wrong.
-        let plain = !(0.999..1.0).contains(&options.tolerance.rtol);
-        let symbol =
-            symbol(plan.rules.format).filter(|_| aligned && plain && plan.rounded_from.is_none());
-        let Some(symbol) = symbol.filter(|_| plan.elements > 0) else {
-            let bytes = read_all(device, candidate)?;
-            one.device = Some(device);
-            let view = crate::ArrayView::new(candidate.format, &bytes, &candidate.shape)?;
-            return compare_sources(&mut one, &mut view.clone(), options);
-        };
+        let bytes = u64::from(plan.rules.format.bits() / 8).max(1);
+        let mut aligned = true;
+        for array in [reference, candidate] {
+            aligned &= (device.address(array.buffer)? + array.offset).is_multiple_of(bytes);
+        }
+        if !aligned || plan.rounded_from.is_some() || plan.elements == 0 {
+            return on_the_host(device, reference, candidate, options);
+        }
         let mut seen = Seen::new(options.worst);
-        let arrays = (reference, candidate);
-        self.launch(device, symbol, arrays, &plan)?;
-        self.collect(device, arrays, &plan, &mut seen)?;
+        let place = |array: &DeviceArray| (array.buffer, array.offset);
+        let pair = Pair {
+            reference: place(reference),
+            candidate: place(candidate),
+            elements: plan.elements,
+        };
+        self.kernels.compare(device, &plan.rules, &pair, options.worst)?;
+        self.kernels.collect(device, &plan.rules, (&pair, 0), options.worst, &mut seen)?;
         Ok(judge(&plan, options, &seen))
     }
 
-    /// Starts the kernel over all elements; returns at once where the device does.
-    fn launch(
+    /// Compares two arrays that are read in pieces, each of them on the device; the result is that
+    /// of [`crate::compare_sources`]. `progress` is told how many elements are done.
+    ///
+    /// Where reading breaks off, or the device is lost, what was compared until then is the
+    /// result, which says so.
+    ///
+    /// # Errors
+    /// As [`crate::compare_sources`], and whatever the device says before anything is compared.
+    pub fn compare_sources(
         &mut self,
         device: &mut dyn Device,
-        symbol: &str,
-        (reference, candidate): (&DeviceArray, &DeviceArray),
-        plan: &Plan,
-    ) -> Result<(), CompareError> {
-        let blocks = plan.elements.div_ceil(BLOCK as u64);
-        let results = self.room(device, blocks)?;
-        device.write(self.totals, 0, &empty_totals())?;
-        let resident = device.occupancy(self.module, symbol, GROUP, 0)?.unwrap_or(4);
-        let multiprocessors = u64::from(device.facts().multiprocessors.max(1));
-        let grid = blocks.min(multiprocessors * u64::from(resident.max(1)));
-        let tolerance = &plan.rules.tolerance;
-        let float = |value: f64| Argument::Bytes(value.to_le_bytes().to_vec());
-        let arguments = vec![
-            Argument::BufferOffset(reference.buffer, reference.offset),
-            Argument::BufferOffset(candidate.buffer, candidate.offset),
-            Argument::u64(plan.elements),
-            float(tolerance.atol),
-            float(tolerance.rtol),
-            float(tolerance.zero_atol),
-            Argument::u64(tolerance.max_ulp),
-            Argument::u32(u32::from(plan.rules.equal_nan)),
-            Argument::f32(below(tolerance.atol.min(tolerance.zero_atol))),
-            Argument::f32(below(tolerance.rtol)),
-            Argument::f32(no_zero(&plan.rules)),
-            Argument::Buffer(self.totals),
-            Argument::Buffer(results),
-        ];
-        let launch = Launch {
-            grid: [grid as u32, 1, 1],
-            block: [GROUP, 1, 1],
-            arguments,
-            ..Launch::new(self.module, symbol)
-        };
-        device.launch(StreamId::DEFAULT, &launch)?;
-        Ok(())
-    }
-
-    fn room(&mut self, device: &mut dyn Device, blocks: u64) -> Result<BufferId, CompareError> {
-        if let Some((buffer, room)) = self.results {
-            if room >= blocks {
-                return Ok(buffer);
+        (reference, candidate): (&mut dyn Source, &mut dyn Source),
+        options: &Options,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Comparison, CompareError> {
+        let plan = Plan::new(reference, candidate, options)?;
+        let mut seen = Seen::new(options.worst);
+        let mut buffers = (Vec::new(), Vec::new());
+        while seen.counts.elements < plan.elements {
+            let first = seen.counts.elements;
+            let count = (self.piece_blocks * BLOCK as u64).min(plan.elements - first);
+            let read = plan.read(reference, candidate, (first, count), &mut buffers);
+            let done = match read {
+                Ok(bytes) => self.piece(device, &plan, bytes, (first, count), options, &mut seen),
+                Err((side, source)) => Err(CompareError::Read { side, source }),
+            };
+            match done {
+                Ok(()) => progress(seen.counts.elements),
+                Err(error) if first == 0 => return Err(error),
+                Err(error) => {
+                    seen.broke_off = Some(broke_off(&error));
+                    break;
+                }
             }
-            device.free(buffer)?;
-            self.results = None;
         }
-        let buffer = device.allocate_bytes(blocks * RESULT_BYTES as u64)?;
-        self.results = Some((buffer, blocks));
-        Ok(buffer)
+        Ok(judge(&plan, options, &seen))
     }
 
-    fn collect(
-        &self,
+    fn piece(
+        &mut self,
         device: &mut dyn Device,
-        (reference, candidate): (&DeviceArray, &DeviceArray),
         plan: &Plan,
+        (one, other): (&[u8], &[u8]),
+        (first, count): (u64, u64),
+        options: &Options,
         seen: &mut Seen,
     ) -> Result<(), CompareError> {
-        let mut totals = vec![0; place::ALL * 8];
-        device.read(self.totals, 0, &mut totals)?;
-        seen.counts = counts_of(&totals, plan.elements);
-        let blocks = plan.elements.div_ceil(BLOCK as u64) as usize;
-        let mut bytes = vec![0; blocks * RESULT_BYTES];
-        if let Some((results, _)) = self.results {
-            device.read(results, 0, &mut bytes)?;
+        let (reference, candidate) = self.room(device, plan)?;
+        device.write(reference, 0, one)?;
+        device.write(candidate, 0, other)?;
+        let pair = Pair { reference: (reference, 0), candidate: (candidate, 0), elements: count };
+        self.kernels.compare(device, &plan.rules, &pair, options.worst)?;
+        self.kernels.collect(device, &plan.rules, (&pair, first), options.worst, seen)
+    }
+
+    /// Buffers for a piece of each array.
+    fn room(
+        &mut self,
+        device: &mut dyn Device,
+        plan: &Plan,
+    ) -> Result<(BufferId, BufferId), CompareError> {
+        let elements = (self.piece_blocks * BLOCK as u64).min(plan.elements);
+        let bytes = storage(plan.rules.format, elements);
+        if let Some((one, other, room)) = self.pieces {
+            if room >= bytes {
+                return Ok((one, other));
+            }
+            self.pieces = None;
+            device.free(one)?;
+            device.free(other)?;
         }
-        let results: Vec<BlockResult> = bytes.as_chunks().0.iter().map(result_of).collect();
-        for result in &results {
-            seen.sums.push(result.sums);
-            seen.max_error = seen.max_error.max(result.max_error);
+        let (one, other) = (device.allocate_bare(bytes)?, device.allocate_bare(bytes)?);
+        self.pieces = Some((one, other, bytes));
+        Ok((one, other))
+    }
+}
+
+/// Why a comparison ended before the arrays did.
+fn broke_off(error: &CompareError) -> String {
+    match error {
+        CompareError::Read { side, source } => {
+            format!("the {side} cannot be read further: {source}")
         }
-        let (mut one, mut other) = (Vec::new(), Vec::new());
-        for block in seen.worst.choose(&results) {
-            let first = (block * BLOCK) as u64;
-            let count = (plan.elements - first).min(BLOCK as u64);
-            read_part(device, reference, (first, count), &mut one)?;
-            read_part(device, candidate, (first, count), &mut other)?;
-            seen.worst.look(&plan.rules, (&one, &other), (first, count as usize));
-        }
-        Ok(())
+        other => format!("the device could not go on: {other}"),
     }
 }
 
-/// A buffer without a need for poison.
-trait AllocateBytes {
-    fn allocate_bytes(&mut self, bytes: u64) -> Result<BufferId, CompareError>;
-}
-
-impl AllocateBytes for dyn Device + '_ {
-    fn allocate_bytes(&mut self, bytes: u64) -> Result<BufferId, CompareError> {
-        Ok(self.allocate(&assay_device::Allocation {
-            poison: 0,
-            ..assay_device::Allocation::new(bytes)
-        })?)
-    }
-}
-
-/// The kernel of a format, where there is one.
-fn symbol(format: Format) -> Option<&'static str> {
-    match format {
-        Format::F32 => Some("compare_f32"),
-        Format::F16 => Some("compare_f16"),
-        Format::Bf16 => Some("compare_bf16"),
-        Format::F64 => Some("compare_f64"),
-        _ => None,
-    }
-}
-
-/// An `f32` that lies so far below a part of a tolerance that one rounded comparison with it is
-/// never wrong.
-fn below(value: f64) -> f32 {
-    let lower = value * (1.0 - assay_num::power_of_two(-20));
-    let rounded = lower as f32;
-    if f64::from(rounded) > lower { rounded.next_down().min(f32::MAX) } else { rounded }
-}
-
-/// The least positive `f32` in whose place a zero is outside the tolerance; infinity if none is.
-///
-/// With an `rtol` well below 1, what is left of a magnitude grows with it, so there is one border.
-fn no_zero(rules: &Rules) -> f32 {
-    let fails = |bits: u32| {
-        let reference = f64::from(f32::from_bits(bits));
-        reference > rules.allowed(reference)
-    };
-    let (mut low, mut high) = (0, f32::MAX.to_bits());
-    if !fails(high) {
-        return f32::INFINITY;
-    }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fails(middle) { high = middle } else { low = middle }
-    }
-    f32::from_bits(high)
-}
-
-fn empty_totals() -> Vec<u8> {
-    let mut words = vec![0u64; place::ALL];
-    words[place::FIRST_DIFFERENT] = u64::MAX;
-    words[place::FIRST_OUTSIDE] = u64::MAX;
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-fn counts_of(bytes: &[u8], elements: u64) -> Counts {
-    let words: Vec<u64> = bytes.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
-    let wide = |low: usize| u128::from(words[low]) + (u128::from(words[low + 1]) << 32);
-    let index = |at: usize| (words[at] != u64::MAX).then_some(words[at]);
-    let mut counts = Counts {
-        elements,
-        above: words[place::ABOVE],
-        zero_signs: words[place::ABOVE + 1],
-        zeroed: words[place::ABOVE + 2],
-        outside: words[place::ABOVE + 3],
-        zero_would_fail: words[place::ABOVE + 4],
-        ulp_sum: wide(place::ABOVE + 5),
-        ulp_sum_above: wide(place::ABOVE + 7),
-        max_ulp: words[place::MAX_STEPS],
-        first_different: index(place::FIRST_DIFFERENT),
-        first_outside: index(place::FIRST_OUTSIDE),
-        ..Counts::default()
-    };
-    for (at, class) in counts.classes.iter_mut().flatten().enumerate() {
-        *class = words[place::CLASSES + at];
-    }
-    counts.histogram.copy_from_slice(&words[place::HISTOGRAM..place::HALF]);
-    counts.halves.copy_from_slice(&words[place::HALF..place::HALF + HALVES]);
-    // The kernel counts errors of zero among the smallest.
-    counts.halves[0] = counts.halves[0].saturating_sub(counts.histogram[0]);
-    counts
-}
-
-fn result_of(bytes: &[u8; RESULT_BYTES]) -> BlockResult {
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
-        word
-    };
-    BlockResult {
-        sums: [0, 1, 2].map(|at| f64::from_le_bytes(word(at))),
-        max_key: u64::from_le_bytes(word(3)),
-        max_error: f64::from_le_bytes(word(4)),
-    }
+/// Reads arrays back and compares them here.
+fn on_the_host(
+    device: &mut dyn Device,
+    reference: &DeviceArray,
+    candidate: &DeviceArray,
+    options: &Options,
+) -> Result<Comparison, CompareError> {
+    let mut bytes = Vec::new();
+    let elements = element_count(&candidate.shape)?;
+    read_part(device, candidate, (0, elements), &mut bytes)?;
+    let mut view = crate::ArrayView::new(candidate.format, &bytes, &candidate.shape)?;
+    let mut one = DeviceSource { device: Some(device), array: reference };
+    compare_sources(&mut one, &mut view, options)
 }
 
 fn read_part(
@@ -297,17 +208,9 @@ fn read_part(
     array: &DeviceArray,
     (first, count): (u64, u64),
     out: &mut Vec<u8>,
-) -> Result<(), CompareError> {
+) -> Result<(), DeviceError> {
     out.resize(storage(array.format, count) as usize, 0);
-    device.read(array.buffer, array.offset + storage(array.format, first), out)?;
-    Ok(())
-}
-
-fn read_all(device: &mut dyn Device, array: &DeviceArray) -> Result<Vec<u8>, CompareError> {
-    let elements = element_count(&array.shape)?;
-    let mut bytes = Vec::new();
-    read_part(device, array, (0, elements), &mut bytes)?;
-    Ok(bytes)
+    device.read(array.buffer, array.offset + storage(array.format, first), out)
 }
 
 /// A device's array as a source; without a device only its shape and format can be asked for.
@@ -326,11 +229,9 @@ impl Source for DeviceSource<'_> {
     }
 
     fn read(&mut self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<(), SourceError> {
-        let Some(device) = self.device.as_deref_mut() else {
-            return Err(SourceError::Broken("no device was given".to_owned()));
-        };
-        out.resize(storage(self.array.format, count) as usize, 0);
-        let offset = self.array.offset + storage(self.array.format, first);
-        Ok(device.read(self.array.buffer, offset, out)?)
+        match self.device.as_deref_mut() {
+            Some(device) => Ok(read_part(device, self.array, (first, count), out)?),
+            None => Err(SourceError::Broken("no device was given".to_owned())),
+        }
     }
 }

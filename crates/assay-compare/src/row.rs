@@ -189,7 +189,7 @@ fn bits_at(format: Format, bytes: &[u8], at: usize) -> u64 {
 }
 
 /// A number that grows by one from each value of the format to the next; both zeros have one.
-fn narrow_code(format: Format, bits: u64) -> i64 {
+pub(crate) fn narrow_code(format: Format, bits: u64) -> i64 {
     let sign = 1 << (format.bits() - 1);
     match format {
         Format::E8m0 => bits as i64,

@@ -72,6 +72,8 @@ pub(crate) fn block(
     for (at, (one, other)) in rows.enumerate() {
         let present = LANES.min(elements - at * LANES);
         row.decode(rules.format, one, other);
+        // Bits past the last element may be anything, and zero bytes are no zeros in every format.
+        (present..LANES).for_each(|lane| row.neutralise(lane));
         let from = index + (at * LANES) as u64;
         if !row.finite {
             set_apart(rules, &mut row, from, counts, &mut result);

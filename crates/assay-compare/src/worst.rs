@@ -1,5 +1,6 @@
 //! The worst few elements, found again in the blocks that are known to hold them.
 
+use assay_num::Format;
 use assay_record::{Number, WorstElement};
 
 use crate::array::{coordinates, storage};
@@ -114,6 +115,28 @@ impl Worst {
         }
     }
 
+    /// Looks at elements that were found elsewhere: index, the words of both arrays. They come in
+    /// the arrays' order, none twice.
+    pub(crate) fn look_at(
+        &mut self,
+        rules: &Rules,
+        mut found: impl Iterator<Item = (u64, u64, u64)>,
+    ) {
+        let mut row = Row::new(rules.format);
+        loop {
+            let some: Vec<(u64, u64, u64)> = found.by_ref().take(LANES).collect();
+            if some.is_empty() {
+                return;
+            }
+            let one = pack(rules.format, some.iter().map(|element| element.1));
+            let other = pack(rules.format, some.iter().map(|element| element.2));
+            row.decode(rules.format, &one, &other);
+            for (lane, &(index, ..)) in some.iter().enumerate() {
+                self.offer(rules, &row, lane, index);
+            }
+        }
+    }
+
     fn offer(&mut self, rules: &Rules, row: &Row, lane: usize, index: u64) {
         let (reference, candidate) = (row.reference[lane], row.candidate[lane]);
         let classes = (class_index(reference), class_index(candidate));
@@ -155,6 +178,25 @@ impl Worst {
         };
         (all(&self.by_ulp), all(&self.by_error))
     }
+}
+
+/// Words of a format's bits, one behind the other.
+fn pack(format: Format, words: impl Iterator<Item = u64>) -> Vec<u8> {
+    let bits = format.bits();
+    let (mut bytes, mut waiting, mut held) = (Vec::new(), 0u128, 0);
+    for word in words {
+        waiting |= u128::from(word) << held;
+        held += bits;
+        while held >= 8 {
+            bytes.push(waiting as u8);
+            waiting >>= 8;
+            held -= 8;
+        }
+    }
+    if held > 0 {
+        bytes.push(waiting as u8);
+    }
+    bytes
 }
 
 impl Entry {

@@ -1,5 +1,6 @@
 //! `assay compare A B`: the tensors of two files held against each other.
 
+mod device;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::output;
+use device::There;
 
 /// What can be typed after `assay compare`.
 #[derive(Clone, Debug, Args)]
@@ -65,6 +67,9 @@ pub(crate) struct Arguments {
     /// Write everything as JSON to a file, or to stdout in place of the tables with `-`
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Compare there, piece by piece: cuda, cuda:1, emulator:sm_90; else on the CPU
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
     /// When to colour words
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
@@ -83,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, F
     let reference = open(&arguments.reference)?;
     let candidate = open(&arguments.candidate)?;
     let options = options(arguments);
+    let mut there = arguments.device.as_deref().map(There::open).transpose()?;
     let mut report = ComparisonReport {
         schema: COMPARISON_SCHEMA,
         assay_version: crate::VERSION.to_owned(),
@@ -90,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, F
         date: crate::date::now(),
         reference: arguments.reference.display().to_string(),
         candidate: arguments.candidate.display().to_string(),
-        device: None,
+        device: there.as_ref().map(There::name),
         comparisons: Vec::new(),
         not_compared: Vec::new(),
         outcome: Outcome::Pass,
@@ -99,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, F
     };
     let pairs = pairs(arguments, (&reference, &candidate), &mut report)?;
     for (one, other) in &pairs {
-        match pair(arguments, (&reference, &candidate), (one, other), &options) {
+        match pair(arguments, (&reference, &candidate), (one, other), (&options, &mut there)) {
             Ok(mut comparison) => {
                 comparison.name = Some(one.clone()).filter(|name| !name.is_empty());
                 report.comparisons.push(comparison);
@@ -203,7 +209,7 @@ fn pair(
     arguments: &Arguments,
     files: (&ArrayFile, &ArrayFile),
     (one, other): (&str, &str),
-    options: &Options,
+    (options, there): (&Options, &mut Option<There>),
 ) -> Result<Comparison, String> {
     let (mut one, mut other) = sources(arguments, files, (one, other))?;
     let elements: u64 = other.shape().iter().product();
@@ -213,8 +219,11 @@ fn pair(
         ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(elements), target);
-    let compared =
-        compare_with_progress(&mut *one, &mut *other, options, &mut |done| bar.set_position(done));
+    let mut progress = |done| bar.set_position(done);
+    let compared = match there {
+        Some(there) => there.compare((&mut *one, &mut *other), options, &mut progress),
+        None => compare_with_progress(&mut *one, &mut *other, options, &mut progress),
+    };
     bar.finish_and_clear();
     compared.map_err(|error| with_causes(&error))
 }

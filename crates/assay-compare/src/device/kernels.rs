@@ -1,0 +1,362 @@
+//! The kernels, what they keep on the device, and the launches of one comparison.
+
+use assay_device::{
+    Argument, BufferId, Device, DeviceError, HostBufferId, HostKind, Image, Launch, ModuleId,
+    StreamId,
+};
+use assay_num::Format;
+
+use super::bounds::Bounds;
+use super::report::{self, RESULT_BYTES, result_of};
+use super::table::{has_table, table};
+use crate::array::storage;
+use crate::counts::BLOCK;
+use crate::error::CompareError;
+use crate::judge::Seen;
+use crate::scan::{BlockResult, Rules};
+
+/// The sources, by what they compare: floats, integers, formats with tables and tensor floats.
+const SOURCES: [(&str, &str); 3] = [
+    ("compare.ptx", include_str!("../../../../kernels/compare/compare.ptx")),
+    ("integers.ptx", include_str!("../../../../kernels/compare/integers.ptx")),
+    ("small.ptx", include_str!("../../../../kernels/compare/small.ptx")),
+];
+
+/// Threads of a group of each kernel.
+const GROUP: u32 = 128;
+const FINISHERS: u32 = 512;
+const LOOKERS: u32 = 1024;
+
+/// Bytes of a group's part of the sums, and of an entry of its lists.
+const PART_BYTES: u64 = 32;
+const ENTRY_BYTES: u64 = 16;
+
+/// How many of the worst elements the device finds by itself. It takes time that grows with their
+/// square; more of them are looked for on the host, in the blocks that hold them.
+const MOST_WORST: usize = 32;
+
+/// Where both arrays lie on the device.
+pub(super) struct Pair {
+    pub(super) reference: (BufferId, u64),
+    pub(super) candidate: (BufferId, u64),
+    pub(super) elements: u64,
+}
+
+impl Pair {
+    fn blocks(&self) -> u64 {
+        self.elements.div_ceil(BLOCK as u64)
+    }
+}
+
+/// Loaded kernels, and buffers that stay for the next comparison.
+#[derive(Debug)]
+pub(super) struct Kernels {
+    modules: [Option<ModuleId>; 3],
+    /// How many groups of a kernel the device holds at a time.
+    resident: Vec<(&'static str, u64)>,
+    report: Kept,
+    /// Results of blocks, then parts of the sums, then lists of the worst blocks.
+    scratch: Kept,
+    /// Where the report arrives; none on a device without host buffers.
+    staging: Option<(HostBufferId, u64)>,
+    /// The table that the device has, and its format.
+    table: (Kept, Option<Format>),
+}
+
+/// A buffer that grows with what is asked of it.
+#[derive(Debug, Default)]
+struct Kept(Option<(BufferId, u64)>);
+
+impl Kept {
+    fn of(&mut self, device: &mut dyn Device, bytes: u64) -> Result<BufferId, DeviceError> {
+        if let Some((buffer, room)) = self.0 {
+            if room >= bytes {
+                return Ok(buffer);
+            }
+            self.0 = None;
+            device.free(buffer)?;
+        }
+        let buffer = device.allocate_bare(bytes)?;
+        self.0 = Some((buffer, bytes));
+        Ok(buffer)
+    }
+}
+
+/// A format's kernels: which source has them, their names.
+type Names = (usize, &'static str, &'static str);
+
+fn names(format: Format) -> Names {
+    match format {
+        Format::F32 => (0, "compare_f32", "look_f32"),
+        Format::F16 => (0, "compare_f16", "look_f16"),
+        Format::Bf16 => (0, "compare_bf16", "look_bf16"),
+        Format::F64 => (0, "compare_f64", "look_f64"),
+        Format::I16 => (1, "compare_i16", "look_i16"),
+        Format::U16 => (1, "compare_u16", "look_u16"),
+        Format::I32 => (1, "compare_i32", "look_i32"),
+        Format::U32 => (1, "compare_u32", "look_u32"),
+        Format::I64 => (1, "compare_i64", "look_i64"),
+        Format::U64 => (1, "compare_u64", "look_u64"),
+        Format::Tf32 => (2, "compare_tf32", "look_tf32"),
+        _ if format.bits() == 8 => (2, "compare_table", "look_table"),
+        _ => (2, "compare_packed", "look_packed"),
+    }
+}
+
+impl Kernels {
+    pub(super) fn new(device: &mut dyn Device) -> Result<Kernels, CompareError> {
+        let mut kernels = Kernels {
+            modules: [None; 3],
+            resident: Vec::new(),
+            report: Kept::default(),
+            scratch: Kept::default(),
+            staging: None,
+            table: (Kept::default(), None),
+        };
+        kernels.module(device, 0)?;
+        Ok(kernels)
+    }
+
+    fn module(&mut self, device: &mut dyn Device, at: usize) -> Result<ModuleId, DeviceError> {
+        if let Some(module) = self.modules[at] {
+            return Ok(module);
+        }
+        let (name, text) = SOURCES[at];
+        let module = device.load(&Image::ptx(name, text))?;
+        self.modules[at] = Some(module);
+        Ok(module)
+    }
+
+    /// Starts a comparison with all that it finds; returns at once where the device does.
+    pub(super) fn compare(
+        &mut self,
+        device: &mut dyn Device,
+        rules: &Rules,
+        pair: &Pair,
+        worst: usize,
+    ) -> Result<(), CompareError> {
+        let worst = found_there(worst);
+        let (source, scan, look) = names(rules.format);
+        let module = self.module(device, source)?;
+        let bytes = report::words(worst) as u64 * 8;
+        let report = self.report.of(device, bytes)?;
+        let scratch = Scratch::new(pair.blocks(), worst as u64);
+        let buffer = self.scratch.of(device, scratch.bytes)?;
+        device.fill(StreamId::DEFAULT, report, 0, report::HEAD as u64 * 8, 0)?;
+        let arrays = self.arrays(device, rules, pair)?;
+        let groups = self.groups(device, (module, scan), pair.blocks())?;
+        let mut arguments = arrays.clone();
+        arguments.extend(rule_arguments(rules));
+        arguments.extend([Argument::Buffer(report), Argument::Buffer(buffer)]);
+        launch(device, (module, scan), (groups, GROUP), arguments)?;
+        let arguments = vec![
+            Argument::Buffer(buffer),
+            Argument::u64(pair.blocks()),
+            Argument::u32(worst as u32),
+            Argument::BufferOffset(buffer, scratch.parts),
+            Argument::BufferOffset(buffer, scratch.lists),
+            Argument::Buffer(report),
+        ];
+        let finish = (self.module(device, 0)?, "compare_finish");
+        launch(device, finish, (scratch.groups, FINISHERS), arguments)?;
+        if worst > 0 {
+            let mut arguments = arrays;
+            arguments.extend([
+                Argument::u32(u32::from(rules.equal_nan)),
+                Argument::u32(worst as u32),
+                Argument::Buffer(report),
+            ]);
+            launch(device, (module, look), (2 * worst as u64, LOOKERS), arguments)?;
+        }
+        self.send(device, report, bytes)
+    }
+
+    /// The arguments that say where the arrays are and how to read them.
+    fn arrays(
+        &mut self,
+        device: &mut dyn Device,
+        rules: &Rules,
+        pair: &Pair,
+    ) -> Result<Vec<Argument>, CompareError> {
+        let mut careful = !Bounds::hold(rules);
+        for (buffer, offset) in [pair.reference, pair.candidate] {
+            careful |= !(device.address(buffer)? + offset).is_multiple_of(16);
+        }
+        let table = if has_table(rules.format) {
+            Argument::Buffer(self.table(device, rules.format)?)
+        } else {
+            Argument::u64(0)
+        };
+        Ok(vec![
+            Argument::BufferOffset(pair.reference.0, pair.reference.1),
+            Argument::BufferOffset(pair.candidate.0, pair.candidate.1),
+            Argument::u64(pair.elements),
+            Argument::u32(u32::from(careful)),
+            table,
+            Argument::u32(rules.format.bits()),
+        ])
+    }
+
+    fn table(&mut self, device: &mut dyn Device, format: Format) -> Result<BufferId, CompareError> {
+        let bytes = table(format);
+        let buffer = self.table.0.of(device, bytes.len() as u64)?;
+        if self.table.1 != Some(format) {
+            self.table.1 = None;
+            device.write(buffer, 0, &bytes)?;
+            self.table.1 = Some(format);
+        }
+        Ok(buffer)
+    }
+
+    /// As many groups as the device holds at a time, and never more than blocks.
+    fn groups(
+        &mut self,
+        device: &mut dyn Device,
+        (module, symbol): (ModuleId, &'static str),
+        blocks: u64,
+    ) -> Result<u64, CompareError> {
+        let known = self.resident.iter().find(|(name, _)| *name == symbol);
+        let resident = if let Some((_, resident)) = known {
+            *resident
+        } else {
+            let each = device.occupancy(module, symbol, GROUP, 0)?.unwrap_or(4).max(1);
+            let resident = u64::from(device.facts().multiprocessors.max(1)) * u64::from(each);
+            self.resident.push((symbol, resident));
+            resident
+        };
+        Ok(blocks.min(resident))
+    }
+
+    /// Sends the report to the host, behind the kernels.
+    fn send(
+        &mut self,
+        device: &mut dyn Device,
+        report: BufferId,
+        bytes: u64,
+    ) -> Result<(), CompareError> {
+        if let Some((staging, room)) = self.staging
+            && room < bytes
+        {
+            self.staging = None;
+            device.free_host(staging)?;
+        }
+        if self.staging.is_none() {
+            match device.allocate_host(bytes, HostKind::Pinned) {
+                Ok(staging) => self.staging = Some((staging, bytes)),
+                Err(DeviceError::Unsupported { .. }) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some((staging, _)) = self.staging {
+            device.copy_to_host(StreamId::DEFAULT, (report, 0), (staging, 0), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the report and adds what it says of a piece that starts at `first`.
+    pub(super) fn collect(
+        &mut self,
+        device: &mut dyn Device,
+        rules: &Rules,
+        (pair, first): (&Pair, u64),
+        worst: usize,
+        seen: &mut Seen,
+    ) -> Result<(), CompareError> {
+        let there = found_there(worst);
+        let size = report::words(there) * 8;
+        let piece = (first, pair.elements);
+        let report = if let Some((staging, _)) = self.staging {
+            let bytes = device.host_bytes(staging)?;
+            report::decode(&bytes[..size], piece, there)
+        } else {
+            let mut bytes = vec![0; size];
+            let buffer = self.report.of(device, size as u64)?;
+            device.read(buffer, 0, &mut bytes)?;
+            report::decode(&bytes, piece, there)
+        };
+        seen.counts.merge(&report.counts);
+        seen.sums.push(report.sums);
+        seen.max_error = seen.max_error.max(report.max_error);
+        let found =
+            report.worst.iter().map(|one| (one.index + first, one.reference, one.candidate));
+        seen.worst.look_at(rules, found);
+        if worst > MOST_WORST { self.look_here(device, rules, (pair, first), seen) } else { Ok(()) }
+    }
+
+    /// Fetches the blocks that hold the worst elements and looks through them.
+    fn look_here(
+        &mut self,
+        device: &mut dyn Device,
+        rules: &Rules,
+        (pair, first): (&Pair, u64),
+        seen: &mut Seen,
+    ) -> Result<(), CompareError> {
+        let mut bytes = vec![0; (pair.blocks() * RESULT_BYTES) as usize];
+        let scratch = self.scratch.of(device, bytes.len() as u64)?;
+        device.read(scratch, 0, &mut bytes)?;
+        let results: Vec<BlockResult> = bytes.as_chunks().0.iter().map(result_of).collect();
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        for block in seen.worst.choose(&results) {
+            let from = (block * BLOCK) as u64;
+            let count = (pair.elements - from).min(BLOCK as u64);
+            for ((buffer, offset), out) in
+                [(pair.reference, &mut one), (pair.candidate, &mut other)]
+            {
+                out.resize(storage(rules.format, count) as usize, 0);
+                device.read(buffer, offset + storage(rules.format, from), out)?;
+            }
+            seen.worst.look(rules, (&one, &other), (first + from, count as usize));
+        }
+        Ok(())
+    }
+}
+
+/// How many of the worst the device looks for.
+fn found_there(worst: usize) -> usize {
+    if worst > MOST_WORST { 0 } else { worst }
+}
+
+/// Where the scratch buffer has what.
+struct Scratch {
+    groups: u64,
+    parts: u64,
+    lists: u64,
+    bytes: u64,
+}
+
+impl Scratch {
+    fn new(blocks: u64, worst: u64) -> Scratch {
+        let groups = blocks.div_ceil(u64::from(FINISHERS));
+        let parts = (blocks * RESULT_BYTES).next_multiple_of(ENTRY_BYTES);
+        let lists = parts + groups * PART_BYTES;
+        Scratch { groups, parts, lists, bytes: lists + groups * 2 * worst * ENTRY_BYTES }
+    }
+}
+
+fn rule_arguments(rules: &Rules) -> [Argument; 10] {
+    let double = |value: f64| Argument::Bytes(value.to_le_bytes().to_vec());
+    let (tolerance, bounds) = (&rules.tolerance, Bounds::new(rules));
+    [
+        double(tolerance.atol),
+        double(tolerance.rtol),
+        double(tolerance.zero_atol),
+        Argument::u64(tolerance.max_ulp),
+        Argument::u32(u32::from(rules.equal_nan)),
+        Argument::f32(bounds.low_atol),
+        Argument::f32(bounds.low_rtol),
+        Argument::f32(bounds.high_atol),
+        Argument::f32(bounds.high_rtol),
+        Argument::f32(bounds.no_zero),
+    ]
+}
+
+fn launch(
+    device: &mut dyn Device,
+    (module, symbol): (ModuleId, &str),
+    (groups, threads): (u64, u32),
+    arguments: Vec<Argument>,
+) -> Result<(), DeviceError> {
+    let grid = [groups as u32, 1, 1];
+    let launch = Launch { grid, block: [threads, 1, 1], arguments, ..Launch::new(module, symbol) };
+    device.launch(StreamId::DEFAULT, &launch).map(drop)
+}

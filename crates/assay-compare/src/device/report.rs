@@ -1,0 +1,109 @@
+//! What the kernels report: words at fixed places, then the worst elements that they found.
+
+use crate::counts::{Counts, HALVES};
+use crate::scan::BlockResult;
+
+/// Bytes of one block's result: three sums, a distance, an error.
+pub(super) const RESULT_BYTES: u64 = 40;
+
+/// Where the words lie; the kernels have the same list.
+mod place {
+    use crate::counts::HALVES;
+
+    pub(super) const CLASSES: usize = 0;
+    pub(super) const HISTOGRAM: usize = 16;
+    pub(super) const HALF: usize = HISTOGRAM + 65;
+    pub(super) const ABOVE: usize = HALF + HALVES;
+    pub(super) const MAX_STEPS: usize = ABOVE + 9;
+    pub(super) const NOT_FIRST_DIFFERENT: usize = MAX_STEPS + 1;
+    pub(super) const NOT_FIRST_OUTSIDE: usize = MAX_STEPS + 2;
+    pub(super) const SUMS: usize = MAX_STEPS + 4;
+    pub(super) const MAX_ERROR: usize = SUMS + 3;
+    pub(super) const CHOSEN: usize = MAX_ERROR + 1;
+}
+
+/// Words in front of the worst elements, all of which begin as zeros.
+pub(super) const HEAD: usize = place::CHOSEN;
+
+/// An element that the kernels found: its index, and the words of both arrays.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct FoundElement {
+    pub(super) index: u64,
+    pub(super) reference: u64,
+    pub(super) candidate: u64,
+}
+
+/// A report, decoded.
+pub(super) struct Report {
+    pub(super) counts: Counts,
+    pub(super) sums: [f64; 3],
+    pub(super) max_error: f64,
+    /// Of all lists, in the arrays' order, none twice.
+    pub(super) worst: Vec<FoundElement>,
+}
+
+/// Words of a report of so many of the worst: the blocks they are in, and a list for each.
+pub(super) fn words(worst: usize) -> usize {
+    HEAD + 2 * worst + 2 * worst * worst * 3
+}
+
+/// Decodes a report of a piece that starts at `first`.
+pub(super) fn decode(bytes: &[u8], (first, elements): (u64, u64), worst: usize) -> Report {
+    let words: Vec<u64> = bytes.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+    let lists = words.get(HEAD + 2 * worst..).unwrap_or_default().as_chunks::<3>().0;
+    let mut found: Vec<FoundElement> = lists
+        .iter()
+        .filter(|[index, ..]| *index < elements)
+        .map(|&[index, reference, candidate]| FoundElement { index, reference, candidate })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    Report {
+        counts: counts_of(&words, (first, elements)),
+        sums: [0, 1, 2].map(|at| f64::from_bits(words[place::SUMS + at])),
+        max_error: f64::from_bits(words[place::MAX_ERROR]),
+        worst: found,
+    }
+}
+
+fn counts_of(words: &[u64], (first, elements): (u64, u64)) -> Counts {
+    let wide = |low: usize| u128::from(words[low]) + (u128::from(words[low + 1]) << 32);
+    // Indices are kept as complements, of which 0 is none.
+    let index = |at: usize| (words[at] != 0).then(|| !words[at] + first);
+    let mut counts = Counts {
+        elements,
+        above: words[place::ABOVE],
+        zero_signs: words[place::ABOVE + 1],
+        zeroed: words[place::ABOVE + 2],
+        outside: words[place::ABOVE + 3],
+        zero_would_fail: words[place::ABOVE + 4],
+        ulp_sum: wide(place::ABOVE + 5),
+        ulp_sum_above: wide(place::ABOVE + 7),
+        max_ulp: words[place::MAX_STEPS],
+        first_different: index(place::NOT_FIRST_DIFFERENT),
+        first_outside: index(place::NOT_FIRST_OUTSIDE),
+        ..Counts::default()
+    };
+    for (at, class) in counts.classes.iter_mut().flatten().enumerate() {
+        *class = words[place::CLASSES + at];
+    }
+    counts.histogram.copy_from_slice(&words[place::HISTOGRAM..place::HALF]);
+    counts.halves.copy_from_slice(&words[place::HALF..place::HALF + HALVES]);
+    // The kernel counts errors of zero among the smallest.
+    counts.halves[0] = counts.halves[0].saturating_sub(counts.histogram[0]);
+    counts
+}
+
+/// Decodes one block's result.
+pub(super) fn result_of(bytes: &[u8; RESULT_BYTES as usize]) -> BlockResult {
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
+        word
+    };
+    BlockResult {
+        sums: [0, 1, 2].map(|at| f64::from_le_bytes(word(at))),
+        max_key: u64::from_le_bytes(word(3)),
+        max_error: f64::from_le_bytes(word(4)),
+    }
+}

@@ -1,0 +1,42 @@
+//! `--device`: tensors of files compared on a device, a piece at a time.
+
+use assay_compare::{CompareError, DeviceComparer, Options, Source};
+use assay_device::Device;
+use assay_record::Comparison;
+
+use crate::failure::Failure;
+
+/// A device with the comparison loaded.
+pub(super) struct There {
+    device: Box<dyn Device>,
+    comparer: DeviceComparer,
+}
+
+impl There {
+    /// Opens a device by its name.
+    pub(super) fn open(name: &str) -> Result<There, Failure> {
+        let mut device = crate::check::open(name)?;
+        let comparer = DeviceComparer::new(&mut *device).map_err(|error| {
+            Failure::new(assay_record::ExitCode::NoDevice, format!("cannot compare on {name}"))
+                .caused_by(&error)
+                .hint("without --device the CPU compares, with the same result".to_owned())
+        })?;
+        Ok(There { device, comparer })
+    }
+
+    /// What the report calls the device.
+    pub(super) fn name(&self) -> String {
+        let facts = self.device.facts();
+        format!("{} ({})", facts.name, facts.architecture)
+    }
+
+    /// Compares two tensors; `progress` is told how many elements are done.
+    pub(super) fn compare(
+        &mut self,
+        pair: (&mut dyn Source, &mut dyn Source),
+        options: &Options,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Comparison, CompareError> {
+        self.comparer.compare_sources(&mut *self.device, pair, options, progress)
+    }
+}

@@ -1,0 +1,506 @@
+// Compares two arrays in one reading of both: counts, and sums in the tree of the CPU's path.
+//
+// A group of 128 threads takes a block of 16384 elements as 32 rows of 512. Thread t holds the
+// lanes 4t to 4t + 3 of every row and adds down its lanes; the lanes are then added as neighbours,
+// pairs of neighbours and so on. No product is fused with a sum: every operation rounds as on the
+// CPU, so that the sums have the same bits too.
+//
+// Errors of floats of up to 32 bits are differences rounded once to fp32, whose squares fp64 holds
+// exactly. Four elements are counted together where all of them are finite, their distance is that
+// of their bits and short, and none is a zero for something else; what is none of this is counted
+// one by one. Whether they are within the tolerance is first asked of one comparison in fp32 with
+// what lies surely below it, then of one with what lies surely above.
+//
+// A histogram of distances lies in shared memory, two counters of 16 bits to a word, each of them
+// of one thread alone. Half octaves of errors are counted in one table.
+
+#pragma once
+
+#include "formats.cuh"
+
+constexpr int LANES = 512, ROWS = 32, GROUP = 128;
+constexpr uint64_t BLOCK = uint64_t(LANES) * ROWS;
+constexpr int HALVES = 256, FIRST_HALF = 2 * (1023 - 100);
+// A thread counts 128 elements of a block: after so many blocks 16 bits may be full.
+constexpr int BLOCKS_BEFORE_FLUSH = 65535 / (ROWS * PER_THREAD);
+// Rows that are read ahead.
+constexpr int AHEAD = 2;
+constexpr uint64_t NONE = ~uint64_t(0);
+
+// The places of the report's words; the host has the same list. All begin as zeros, so that the
+// first indices are kept as their complements.
+enum Place {
+    CLASSES = 0,
+    HISTOGRAM = 16,
+    HALF = HISTOGRAM + 65,
+    ABOVE = HALF + HALVES,
+    ZERO_SIGNS,
+    ZEROED,
+    OUTSIDE,
+    WOULD_FAIL,
+    STEPS_LOW,
+    STEPS_HIGH,
+    ABOVE_LOW,
+    ABOVE_HIGH,
+    MAX_STEPS,
+    NOT_FIRST_DIFFERENT,
+    NOT_FIRST_OUTSIDE,
+    // Groups that have finished their part of the last sums.
+    TICKET,
+    // Three sums and the largest error, as bits.
+    SUMS,
+    MAX_ERROR = SUMS + 3,
+    // The blocks that hold the worst elements, one more than their numbers: by distance, by error.
+    CHOSEN
+};
+
+struct BlockResult {
+    double sums[3];
+    uint64_t max_key;
+    double max_error;
+};
+
+struct Rules {
+    double atol, rtol, zero_atol;
+    uint64_t max_steps;
+    uint32_t equal_nan;
+    // Just below and above the tolerance, for a first look; and the least magnitude that a zero
+    // cannot stand for.
+    float low_atol, low_rtol, high_atol, high_rtol, no_zero;
+};
+
+// The two arrays and how to read them.
+struct Arrays {
+    const void *reference, *candidate;
+    uint64_t elements;
+    // Whether four elements may not be read at once, or not be judged by `Rules`' first looks.
+    uint32_t careful;
+    const void* table;
+    uint32_t bits;
+};
+
+static __device__ __forceinline__ bool is_finite(float value) {
+    return fabsf(value) <= 0x1.fffffep127f;
+}
+static __device__ __forceinline__ bool is_finite(double value) {
+    return fabs(value) <= 0x1.fffffffffffffp1023;
+}
+
+// The place of an error in a group's table: of fp32 its exponent and first bit, of fp64 the same
+// counted from the first bin of the result.
+constexpr int TABLE = 512;
+static __device__ __forceinline__ uint32_t table_place(float error) {
+    return (__float_as_uint(error) >> 22) & (TABLE - 1);
+}
+static __device__ __forceinline__ uint32_t table_place(double error) {
+    int half = int((uint32_t(__double2hiint(error)) & 0x7fffffff) >> 19) - FIRST_HALF;
+    return min(max(half, 0), HALVES - 1);
+}
+// The bin of the result that a place of the table counts for.
+static __device__ __forceinline__ int bin_of(int place, float) {
+    return min(max(place + 2 * (1023 - 127) - FIRST_HALF, 0), HALVES - 1);
+}
+static __device__ __forceinline__ int bin_of(int place, double) { return min(place, HALVES - 1); }
+
+// The number of bits of a distance; the instruction gives the place of the highest, -1 for none.
+static __device__ __forceinline__ int bits_of(uint32_t steps) {
+    int highest;
+    asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(steps));
+    return highest + 1;
+}
+static __device__ __forceinline__ int bits_of(uint64_t steps) {
+    int highest;
+    asm("bfind.u64 %0, %1;" : "=r"(highest) : "l"(steps));
+    return highest + 1;
+}
+
+// 0 finite, 1 NaN, 2 +Inf, 3 -Inf.
+static __device__ __forceinline__ int class_of(double value) {
+    if (value != value) return 1;
+    if (isinf(value)) return value > 0 ? 2 : 3;
+    return 0;
+}
+
+// What a group shares.
+template <typename Format> struct Shared {
+    // Thread t and thread t + 64 have the halves of one word.
+    uint32_t histogram[Format::BINS][GROUP / 2];
+    uint32_t halves[TABLE];
+    uint32_t classes[16];
+    double sums[3][4];
+    uint64_t max_key[4];
+    double max_error[4];
+};
+
+// What a thread counts by itself until the end.
+template <typename Steps> struct Counters {
+    uint32_t above = 0, zero_signs = 0, zeroed = 0, outside = 0, would_fail = 0;
+    uint64_t steps_low = 0, steps_high = 0, above_low = 0, above_high = 0;
+    uint64_t first_different = NONE, first_outside = NONE;
+    Steps max_steps = 0;
+};
+
+static __device__ __forceinline__ void first(uint64_t& mine, uint64_t index) {
+    mine = index < mine ? index : mine;
+}
+
+template <typename Format> struct Scan {
+    using Word = typename Format::Word;
+    using Number = typename Format::Number;
+    using Steps = typename Format::Steps;
+    using Float = typename Format::Float;
+    const Format& format;
+    const Rules& rules;
+    Shared<Format>& shared;
+    Counters<Steps> counters;
+    // One in this thread's half of a word.
+    uint32_t one_here;
+    // The largest distance that the tolerance forgives.
+    Steps forgiven;
+    // Of the block at hand.
+    double errors[PER_THREAD], references[PER_THREAD], zeroed[PER_THREAD];
+    Float max_error;
+    Steps max_steps, near_steps, near_above;
+    bool other_class;
+
+    __device__ __forceinline__ Scan(const Format& format, const Rules& rules,
+                                    Shared<Format>& shared)
+        : format(format), rules(rules), shared(shared),
+          one_here(threadIdx.x < GROUP / 2 ? 1 : 0x10000),
+          forgiven(Steps(min(rules.max_steps, uint64_t(Steps(~Steps(0)))))) {}
+
+    __device__ __forceinline__ void begin_block() {
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++)
+            errors[lane] = references[lane] = zeroed[lane] = 0;
+        max_error = 0;
+        max_steps = near_steps = near_above = 0;
+        other_class = false;
+    }
+
+    __device__ __forceinline__ void count(Steps steps, Float error) {
+        atomicAdd(&shared.histogram[bits_of(steps)][threadIdx.x % (GROUP / 2)], one_here);
+        atomicAdd(&shared.halves[table_place(error)], 1u);
+        max_steps = steps > max_steps ? steps : max_steps;
+    }
+
+    __device__ __forceinline__ double allowed(double r) {
+        return r == 0 ? rules.zero_atol : __dadd_rn(rules.atol, __dmul_rn(rules.rtol, fabs(r)));
+    }
+
+    // Whether an error is surely within the tolerance, or surely beyond, and whether a zero would
+    // be.
+    __device__ __forceinline__ bool within(float r, float magnitude) {
+        return magnitude <= __fmaf_rd(rules.low_rtol, fabsf(r), rules.low_atol);
+    }
+    __device__ __forceinline__ bool within(double r, double magnitude) {
+        return magnitude <= allowed(r);
+    }
+    __device__ __forceinline__ bool beyond(float r, float magnitude) {
+        if (magnitude > __fmaf_ru(rules.high_rtol, fabsf(r), rules.high_atol)) return true;
+        return !within(r, magnitude) && double(magnitude) > allowed(r);
+    }
+    __device__ __forceinline__ bool beyond(double r, double magnitude) {
+        return magnitude > allowed(r);
+    }
+    __device__ __forceinline__ bool zero_fails(float r) { return fabsf(r) >= rules.no_zero; }
+    __device__ __forceinline__ bool zero_fails(double r) { return fabs(r) > allowed(r); }
+
+    // Four elements, where nothing is special about them; false, and nothing counted, otherwise.
+    __device__ __forceinline__ bool four(const Word* one, const Word* other, uint64_t index) {
+        Float reference[PER_THREAD], error[PER_THREAD];
+        Steps steps[PER_THREAD], far = 0;
+        Word changes = 0;
+        bool plain = true, sure = true;
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++) {
+            Number ours = format.number(one[lane]), theirs = format.number(other[lane]);
+            Float r = format.value(ours), c = format.value(theirs);
+            steps[lane] = format.near(ours, theirs);
+            error[lane] = format.error(r, c, steps[lane]);
+            reference[lane] = r;
+            plain &= is_finite(error[lane]) & !((c == 0) & (one[lane] != other[lane]));
+            sure &= within(r, fabs(error[lane]));
+            far = steps[lane] > far ? steps[lane] : far;
+            changes |= one[lane] ^ other[lane];
+        }
+        if (!plain || far >= Format::FAR || format.crosses(changes)) return false;
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++) {
+            add(lane, error[lane], reference[lane]);
+            count(steps[lane], error[lane]);
+            near_steps += steps[lane];
+            near_above += error[lane] > 0 ? steps[lane] : 0;
+            counters.above += error[lane] > 0;
+            counters.would_fail += zero_fails(reference[lane]);
+            Float magnitude = fabs(error[lane]);
+            max_error = magnitude > max_error ? magnitude : max_error;
+        }
+        if (changes != 0 && counters.first_different == NONE) {
+#pragma unroll
+            for (int lane = PER_THREAD - 1; lane >= 0; lane--)
+                if (one[lane] != other[lane]) counters.first_different = index + lane;
+        }
+        if (!sure) {
+            uint32_t outside = 0;
+#pragma unroll
+            for (int lane = 0; lane < PER_THREAD; lane++) {
+                bool out = beyond(reference[lane], fabs(error[lane])) && steps[lane] > forgiven;
+                outside |= uint32_t(out) << lane;
+            }
+            counters.outside += __popc(outside);
+            if (outside != 0) first(counters.first_outside, index + __ffs(outside) - 1);
+        }
+        return true;
+    }
+
+    __device__ __forceinline__ void add(int lane, float error, float r) {
+        // The products are exact: fused or not, the sum is rounded once.
+        errors[lane] = __fma_rn(double(error), double(error), errors[lane]);
+        references[lane] = __fma_rn(double(r), double(r), references[lane]);
+    }
+    __device__ __forceinline__ void add(int lane, double error, double r) {
+        errors[lane] = __dadd_rn(errors[lane], __dmul_rn(error, error));
+        references[lane] = __dadd_rn(references[lane], __dmul_rn(r, r));
+    }
+
+    // Any elements, one by one, as far as there are any.
+    __device__ __forceinline__ void each(const Arrays& arrays, uint64_t index) {
+#pragma unroll 1
+        for (int lane = 0; lane < PER_THREAD && index + lane < arrays.elements; lane++) {
+            Word one = format.load(arrays.reference, index + lane);
+            Word other = format.load(arrays.candidate, index + lane);
+            Float r = format.value(format.number(one)), c = format.value(format.number(other));
+            if (is_finite(r) && is_finite(c))
+                any(one, other, lane, index + lane);
+            else
+                set_apart(r, c, index + lane);
+        }
+    }
+
+    __device__ __forceinline__ void any(Word one, Word other, int lane, uint64_t index) {
+        Number ours = format.number(one), theirs = format.number(other);
+        Float reference = format.value(ours), candidate = format.value(theirs);
+        Steps steps = format.distance(ours, theirs);
+        Float error = format.error(reference, candidate, steps);
+        double r = reference, wide = error;
+        count(steps, error);
+        counters.steps_low += uint32_t(steps);
+        counters.steps_high += uint64_t(steps) >> 32;
+        if (error > 0) {
+            counters.above++;
+            counters.above_low += uint32_t(steps);
+            counters.above_high += uint64_t(steps) >> 32;
+        }
+        counters.would_fail += fabs(r) > allowed(r);
+        max_error = fabs(wide) > max_error ? Float(fabs(wide)) : max_error;
+        add_at(errors, lane, __dmul_rn(wide, wide));
+        add_at(references, lane, __dmul_rn(r, r));
+        if (fabs(wide) > allowed(r) && steps > forgiven) {
+            counters.outside++;
+            first(counters.first_outside, index);
+        }
+        if (steps != 0) first(counters.first_different, index);
+        if (candidate != 0) return;
+        if (r != 0) {
+            counters.zeroed++;
+            add_at(zeroed, lane, __dmul_rn(r, r));
+        } else if (one != other) {
+            counters.zero_signs++;
+            first(counters.first_different, index);
+        }
+    }
+
+    __device__ __forceinline__ void set_apart(Float r, Float c, uint64_t index) {
+        int of_r = class_of(r), of_c = class_of(c);
+        atomicAdd(&shared.classes[4 * of_r + of_c], 1u);
+        bool nan = of_r == 1 && of_c == 1;
+        if (of_r != of_c || (nan && !rules.equal_nan)) {
+            first(counters.first_outside, index);
+            other_class = true;
+        }
+        if (of_r != of_c || nan) first(counters.first_different, index);
+    }
+
+    // Adds to a lane that is known only now, without an array in memory.
+    static __device__ __forceinline__ void add_at(double* lanes, int at, double value) {
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++)
+            if (lane == at) lanes[lane] = __dadd_rn(lanes[lane], value);
+    }
+
+    __device__ __forceinline__ void end_block(BlockResult* result) {
+        int thread = threadIdx.x, warp = thread / 32;
+        double sums[3] = {tree(errors), tree(references), tree(zeroed)};
+        uint64_t key = other_class ? NONE : uint64_t(max_steps);
+        if (max_steps > counters.max_steps) counters.max_steps = max_steps;
+        counters.steps_low += uint32_t(near_steps);
+        counters.steps_high += uint64_t(near_steps) >> 32;
+        counters.above_low += uint32_t(near_above);
+        counters.above_high += uint64_t(near_above) >> 32;
+        double largest = max_error;
+        for (int step = 16; step > 0; step /= 2) {
+            uint64_t their_key = __shfl_xor_sync(~0u, key, step);
+            double theirs = __shfl_xor_sync(~0u, largest, step);
+            key = their_key > key ? their_key : key;
+            largest = theirs > largest ? theirs : largest;
+        }
+        if (thread % 32 == 0) {
+            for (int which = 0; which < 3; which++) shared.sums[which][warp] = sums[which];
+            shared.max_key[warp] = key;
+            shared.max_error[warp] = largest;
+        }
+        __syncthreads();
+        if (thread < 3) {
+            const double* all = shared.sums[thread];
+            result->sums[thread] = __dadd_rn(__dadd_rn(all[0], all[1]), __dadd_rn(all[2], all[3]));
+        } else if (thread == 3) {
+            const uint64_t* all = shared.max_key;
+            result->max_key = max(max(all[0], all[1]), max(all[2], all[3]));
+        } else if (thread == 4) {
+            const double* all = shared.max_error;
+            result->max_error = fmax(fmax(all[0], all[1]), fmax(all[2], all[3]));
+        }
+        __syncthreads();
+    }
+
+    static __device__ __forceinline__ double tree(const double* lanes) {
+        double sum = __dadd_rn(__dadd_rn(lanes[0], lanes[1]), __dadd_rn(lanes[2], lanes[3]));
+        for (int step = 1; step < 32; step *= 2)
+            sum = __dadd_rn(sum, __shfl_xor_sync(~0u, sum, step));
+        return sum;
+    }
+};
+
+static __device__ __forceinline__ void add(uint64_t* totals, int place, uint64_t value) {
+    if (value != 0) atomicAdd((unsigned long long*)&totals[place], (unsigned long long)value);
+}
+
+// Adds a group's histograms to the totals and clears them.
+template <typename Format>
+__device__ __forceinline__ void flush(Shared<Format>& shared, uint64_t* totals) {
+    int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+    __syncthreads();
+    for (int bin = warp; bin < Format::BINS; bin += GROUP / 32) {
+        uint32_t sum = 0;
+        for (int column = lane; column < GROUP / 2; column += 32) {
+            uint32_t both = shared.histogram[bin][column];
+            sum += (both & 0xffff) + (both >> 16);
+            shared.histogram[bin][column] = 0;
+        }
+        sum = __reduce_add_sync(~0u, sum);
+        if (lane == 0) add(totals, HISTOGRAM + bin, sum);
+    }
+    for (int place = thread; place < TABLE; place += GROUP) {
+        add(totals, HALF + bin_of(place, typename Format::Float(0)), shared.halves[place]);
+        shared.halves[place] = 0;
+    }
+    if (thread < 16) {
+        add(totals, CLASSES + thread, shared.classes[thread]);
+        shared.classes[thread] = 0;
+    }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ uint64_t sum_of_warp(uint64_t value) {
+    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
+    return value;
+}
+
+static __device__ __forceinline__ uint64_t max_of_warp(uint64_t value) {
+    for (int step = 16; step > 0; step /= 2) {
+        uint64_t other = __shfl_xor_sync(~0u, value, step);
+        value = other > value ? other : value;
+    }
+    return value;
+}
+
+template <typename Steps>
+__device__ __forceinline__ void give(const Counters<Steps>& counters, uint64_t* totals) {
+    uint64_t sums[9] = {counters.above,      counters.zero_signs, counters.zeroed,
+                        counters.outside,    counters.would_fail, counters.steps_low,
+                        counters.steps_high, counters.above_low,  counters.above_high};
+    for (int at = 0; at < 9; at++) {
+        uint64_t sum = sum_of_warp(sums[at]);
+        if (threadIdx.x % 32 == 0) add(totals, ABOVE + at, sum);
+    }
+    uint64_t largest[3] = {counters.max_steps, ~counters.first_different, ~counters.first_outside};
+    for (int at = 0; at < 3; at++) {
+        uint64_t most = max_of_warp(largest[at]);
+        if (threadIdx.x % 32 == 0)
+            atomicMax((unsigned long long*)&totals[MAX_STEPS + at], (unsigned long long)most);
+    }
+}
+
+template <typename Format>
+__device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules, uint64_t* totals,
+                                        BlockResult* results) {
+    using Raw = typename Format::Raw;
+    using Word = typename Format::Word;
+    __shared__ Shared<Format> shared;
+    __shared__ typename Format::Room room;
+    for (int at = threadIdx.x; at < Format::BINS * GROUP / 2; at += GROUP)
+        shared.histogram[at / (GROUP / 2)][at % (GROUP / 2)] = 0;
+    for (int at = threadIdx.x; at < TABLE; at += GROUP) shared.halves[at] = 0;
+    if (threadIdx.x < 16) shared.classes[threadIdx.x] = 0;
+    Format format(arrays.table, arrays.bits, room);
+    __syncthreads();
+    Scan<Format> scan(format, rules, shared);
+    uint64_t blocks = (arrays.elements + BLOCK - 1) / BLOCK;
+    int since_flush = 0;
+    for (uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+        scan.begin_block();
+        uint64_t index = block * BLOCK + PER_THREAD * threadIdx.x;
+        // Only whole blocks are read four elements at a time.
+        bool whole = !arrays.careful && (block + 1) * BLOCK <= arrays.elements;
+        Raw one[AHEAD], other[AHEAD];
+#pragma unroll
+        for (int row = 0; row < AHEAD; row++)
+            if (whole) {
+                one[row] = format.four(arrays.reference, index + row * LANES);
+                other[row] = format.four(arrays.candidate, index + row * LANES);
+            }
+#pragma unroll 1
+        for (int row = 0; row < ROWS; row += AHEAD) {
+#pragma unroll
+            for (int at = 0; at < AHEAD; at++) {
+                Word these[PER_THREAD], those[PER_THREAD];
+                format.words(one[at], these);
+                format.words(other[at], those);
+                uint64_t here = index + (row + at) * LANES;
+                // The rows to come are on their way while this one is counted.
+                if (whole && row + AHEAD < ROWS) {
+                    one[at] = format.four(arrays.reference, here + AHEAD * LANES);
+                    other[at] = format.four(arrays.candidate, here + AHEAD * LANES);
+                }
+                if (!whole || !scan.four(these, those, here)) scan.each(arrays, here);
+            }
+        }
+        scan.end_block(&results[block]);
+        if (++since_flush == BLOCKS_BEFORE_FLUSH) {
+            flush(shared, totals);
+            since_flush = 0;
+        }
+    }
+    flush(shared, totals);
+    give(scan.counters, totals);
+}
+
+// Blocks that a multiprocessor is to hold: few with many registers each are the fastest.
+#define COMPARE(NAME, FORMAT, RESIDENT)                                                            \
+    extern "C" __global__ void __launch_bounds__(GROUP, RESIDENT) compare_##NAME(                  \
+        const void* reference, const void* candidate, uint64_t elements, uint32_t careful,         \
+        const void* table, uint32_t bits, double atol, double rtol, double zero_atol,              \
+        uint64_t max_steps, uint32_t equal_nan, float low_atol, float low_rtol, float high_atol,   \
+        float high_rtol, float no_zero, uint64_t* totals, BlockResult* results) {                  \
+        Arrays arrays = {reference, candidate, elements, careful, table, bits};                    \
+        Rules rules = {atol,     rtol,     zero_atol, max_steps, equal_nan,                        \
+                       low_atol, low_rtol, high_atol, high_rtol, no_zero};                         \
+        compare<FORMAT>(arrays, rules, totals, results);                                           \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(LOOKERS, 1) look_##NAME(                          \
+        const void* reference, const void* candidate, uint64_t elements, uint32_t careful,         \
+        const void* table, uint32_t bits, uint32_t equal_nan, uint32_t worst, uint64_t* report) {  \
+        Arrays arrays = {reference, candidate, elements, careful, table, bits};                    \
+        look<FORMAT>(arrays, equal_nan, worst, report);                                            \
+    }
