@@ -1,5 +1,7 @@
 //! A kernel bound to a device: the subject that the gates see.
 
+use std::time::Duration;
+
 use assay_device::{Device, DeviceFacts};
 use assay_record::Gate;
 use assay_reference::{Bounded, Dims, Evaluation, Inputs, Replay};
@@ -35,6 +37,11 @@ impl<'a> DeviceSubject<'a> {
             }
         }
         Ok(DeviceSubject { kernel, replaced, launcher, obeys_schedules })
+    }
+
+    /// Holds launches from now on to a time, as [`Launcher::limit`].
+    pub fn limit(&mut self, time: Option<Duration>) -> bool {
+        self.launcher.limit(time)
     }
 }
 

@@ -2,6 +2,7 @@
 //! buffers, packs arguments, launches, and reads back outputs and evidence of misbehaviour.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use assay_device::{
     Argument, Device, DeviceError, DeviceFacts, FaultKind, Image, Launch, LaunchReport, ModuleId,
@@ -12,6 +13,7 @@ use assay_reference::{Dims, Extent};
 
 use crate::layout::Layout;
 use crate::memory::Memory;
+use crate::meter::Meter;
 use crate::spec::{ArgumentSpec, LaunchSpec, ModuleKind, ModuleRef, Role, Spec, shown};
 use crate::subject::{Loaded, RunError, RunRequest, RunResult};
 
@@ -19,17 +21,26 @@ use crate::subject::{Loaded, RunError, RunRequest, RunResult};
 pub struct Launcher<'d> {
     pub(crate) device: &'d mut dyn Device,
     modules: BTreeMap<String, ModuleId>,
+    meter: Meter,
 }
 
 impl<'d> Launcher<'d> {
     /// A launcher that has loaded nothing yet.
     pub fn new(device: &'d mut dyn Device) -> Launcher<'d> {
-        Launcher { device, modules: BTreeMap::new() }
+        Launcher { device, modules: BTreeMap::new(), meter: Meter::default() }
     }
 
     /// What the device says about itself.
     pub fn facts(&self) -> &DeviceFacts {
         self.device.facts()
+    }
+
+    /// Launches from now on stop after about so much time together, where the device counts
+    /// instructions: those still running then end in [`RunError::Stopped`]. `None` takes the limit
+    /// away. Whether the device can be held to it.
+    pub fn limit(&mut self, time: Option<Duration>) -> bool {
+        self.meter.limit(time);
+        self.device.facts().backend != "cuda"
     }
 
     /// Loads the kernel's module and checks that every launch names a symbol of it and passes what
@@ -146,11 +157,16 @@ impl<'d> Launcher<'d> {
         memory: &Memory,
     ) -> Result<LaunchReport, RunError> {
         let (_, packed) = packed(spec, launch, request, (module, memory))?;
-        let packed = Launch { symbol: &launch.symbol, ..packed };
+        let own = packed.instruction_budget;
+        let allowed = self.meter.allowed(own);
+        let packed = Launch { symbol: &launch.symbol, instruction_budget: allowed, ..packed };
         if request.perturb > 0 {
             self.device.perturb(request.perturb).map_err(|error| run_error(&error))?;
         }
-        self.device.launch(StreamId::DEFAULT, &packed).map_err(|error| {
+        let start = Instant::now();
+        let result = self.device.launch(StreamId::DEFAULT, &packed);
+        self.meter.take(&result, (allowed, own), start.elapsed())?;
+        result.map_err(|error| {
             let error = explain_hang(run_error(&error), &error);
             at_place(error, |message| format!("{}: {message}", launch.source))
         })

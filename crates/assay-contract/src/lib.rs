@@ -15,6 +15,7 @@ mod layout;
 pub mod limits;
 pub mod manifest;
 mod memory;
+mod meter;
 mod prepared;
 pub mod repeated;
 pub mod run;

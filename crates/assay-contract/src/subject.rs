@@ -219,6 +219,9 @@ pub enum RunError {
         /// What to do next.
         hint: Option<String>,
     },
+    /// The time for it was spent before it ended, which says nothing about the kernel.
+    #[error("it was stopped in its launch: the time for it was spent (--budget)")]
+    Stopped,
     /// The device is gone.
     #[error("the device failed: {message}")]
     Device {

@@ -1,5 +1,7 @@
 //! What can be fuzzed: something with an envelope of cases, each run by its recipe alone.
 
+use std::time::Duration;
+
 use assay_record::{FuzzCase, FuzzKind, Recipe};
 
 /// A case of an envelope.
@@ -39,6 +41,14 @@ pub trait Runner {
     /// Runs one case. Whatever the candidate does is a verdict; one that hangs or ends its process
     /// is survived by [`crate::Isolated`] alone.
     fn run(&mut self, recipe: &Recipe) -> FuzzCase;
+
+    /// Gives every case from now on no more than so much time; `None` takes the limit away. A case
+    /// that is stopped so is `Skipped`. Whether it can stop one at all: code of this
+    /// process that does not end cannot be interrupted.
+    fn limit(&mut self, left: Option<Duration>) -> bool {
+        let _ = left;
+        false
+    }
 
     /// Whether nothing more can be run in this process, as after the loss of a device.
     fn is_spent(&self) -> bool {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use assay_num::Format;
 use assay_num::random::SplitMix64;
-use assay_record::{FuzzCase, FuzzKind, FuzzShape, FuzzVerdict, Number, Recipe};
+use assay_record::{FuzzCase, FuzzKind, FuzzShape, FuzzVerdict, Recipe};
 
 use crate::candidate::{Candidate, Planned, Runner, panic_words, timed};
 use crate::envelope::envelope;
-use crate::judge::{Judged, Rule};
+use crate::judge::Judged;
 use crate::operands::operands;
 use crate::operation::{Body, Operation, OperationShapes, Refusal};
 use crate::shrink;
-use crate::tensor::{View, index};
+use crate::tensor::View;
 
 /// How operands of operations are filled.
 const FILL: &str = "values";
@@ -54,15 +54,15 @@ impl OperationCandidate {
     fn try_run(&self, recipe: &Recipe) -> Result<FuzzCase, String> {
         let shapes = self.shapes(recipe)?;
         let random = SplitMix64::new(recipe.seed).fork(&recipe.to_string());
-        let make = &*self.operation.make;
-        let views = operands(&shapes.operands, &recipe.view, self.format, make, &random)?;
+        let (own, steps) = (&self.operation, &recipe.view);
+        let views = operands(own, &shapes.operands, steps, self.format, &random)?;
         let elements = elements(&shapes.output);
         if matches!(self.operation.body, Body::Whole(_)) && elements > WHOLE {
             return Err(format!("it computes all {elements} elements of its output at once"));
         }
-        let mut judged = Judged::default();
-        let mut case = match self.judge(&views, elements, &random, &mut judged) {
-            Ok(()) => verdict(recipe, &judged, &shapes.output),
+        let mut judged = Judged::new(self.format, self.operation.tolerance, &shapes.output);
+        let mut case = match self.take(&views, elements, &random, &mut judged) {
+            Ok(()) => judged.verdict(recipe)?,
             Err((verdict, why)) => FuzzCase::new(recipe.clone(), verdict, why),
         };
         let mut strays = views.iter().enumerate();
@@ -80,20 +80,16 @@ impl OperationCandidate {
         Ok(case)
     }
 
-    /// Has the output's windows computed, and judges them.
-    fn judge(
+    /// Has the output's windows computed, each beside what is right there.
+    fn take(
         &self,
         views: &[View],
         elements: u64,
         random: &SplitMix64,
         judged: &mut Judged,
     ) -> Result<(), (FuzzVerdict, String)> {
-        let rule = Rule { format: self.format, ulps: self.operation.ulps };
-        let mut judge = |start: u64, outputs: &[f64]| {
-            for (place, got) in (start..).zip(outputs) {
-                let value = (self.operation.reference)(views, place);
-                judged.element(rule, place, (value, self.format.round(*got)));
-            }
+        let mut take = |start: u64, outputs: &[f64]| {
+            judged.take(start, outputs, |place| (self.operation.reference)(views, place));
         };
         match &self.operation.body {
             Body::Whole(op) => {
@@ -103,13 +99,13 @@ impl OperationCandidate {
                     let why = format!("it gives {count} elements, its output has {elements}");
                     return Err((FuzzVerdict::Wrong, why));
                 }
-                judge(0, &outputs);
+                take(0, &outputs);
             }
             Body::Range(op) => {
                 for (start, length) in windows(elements, &mut random.fork("windows")) {
                     let mut outputs = vec![f64::NAN; length as usize];
                     guarded(|| op(views, start, &mut outputs))?;
-                    judge(start, &outputs);
+                    take(start, &outputs);
                 }
             }
         }
@@ -149,35 +145,15 @@ fn windows(elements: u64, random: &mut SplitMix64) -> Vec<(u64, u64)> {
     starts.extend([0, elements - WINDOW]);
     starts.extend((0..DRAWN).map(|_| random.below(elements)));
     starts.sort_unstable();
-    starts.dedup();
-    starts.into_iter().map(within).collect()
-}
-
-fn verdict(recipe: &Recipe, judged: &Judged, output: &[u64]) -> FuzzCase {
-    let Some(worst) = judged.worst else {
-        let reason = format!("{} elements are within what is allowed", judged.elements);
-        let mut case = FuzzCase::new(recipe.clone(), FuzzVerdict::Pass, reason);
-        case.margin = Some(Number(judged.margin));
-        return case;
-    };
-    let element = index(output, worst.place);
-    let place: Vec<String> = element.iter().map(ToString::to_string).collect();
-    let reason = format!(
-        "output[{}] is {:e}, right is {:e} ({} of {} elements judged)",
-        place.join(", "),
-        worst.got,
-        worst.value,
-        judged.wrong,
-        judged.elements
-    );
-    let mut case = FuzzCase::new(recipe.clone(), FuzzVerdict::Wrong, reason);
-    case.output = Some("output".to_owned());
-    case.element = Some(element);
-    case.got = Some(Number(worst.got));
-    case.value = Some(Number(worst.value));
-    case.error = Some(Number(worst.error));
-    case.margin = Some(Number(judged.margin));
-    case
+    let mut windows: Vec<(u64, u64)> = Vec::new();
+    for (start, length) in starts.into_iter().map(within) {
+        // No element is counted twice.
+        let from = windows.last().map_or(start, |(last, length)| start.max(last + length));
+        if start + length > from {
+            windows.push((from, start + length - from));
+        }
+    }
+    windows
 }
 
 impl Candidate for OperationCandidate {
@@ -233,6 +209,7 @@ mod tests {
         assert_eq!(small, 5000);
         assert_eq!(windows(0, &mut random), [(0, 0)]);
         let huge = windows((1 << 31) + 3, &mut random);
+        assert!(huge.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{huge:?}");
         let holds = |place: u64| huge.iter().any(|(s, length)| (*s..s + length).contains(&place));
         for place in [0, (1 << 16) - 1, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 31) + 2] {
             assert!(holds(place), "{place}");

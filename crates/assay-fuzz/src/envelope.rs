@@ -101,13 +101,23 @@ fn views(shape: &[u64]) -> Vec<Vec<ViewStep>> {
     views
 }
 
+/// More tiles of any usual size than 16 bits count, along each axis.
+fn many_tiles() -> Vec<Ugly> {
+    let shapes = [vec![65_536 * 64 + 1], vec![65_536 * 16 + 1, 3], vec![3, 65_536 * 32 + 1]];
+    let views = [vec![], vec![ViewStep::Offset(1)]];
+    let each = |shape: Vec<u64>| views.clone().map(|view| Ugly { shape: shape.clone(), view });
+    shapes.into_iter().flat_map(each).collect()
+}
+
 /// Shapes of 2^31 elements and more that take no such memory, and rows further apart than an
-/// `i32` counts.
+/// `i32` counts. Those without a stride of 0 hold as many values of their own.
 fn huge() -> Vec<Ugly> {
     let broadcast = |axis| vec![ViewStep::Broadcast(axis)];
     let ugly = |shape: &[u64], view| Ugly { shape: shape.to_vec(), view };
     vec![
         ugly(&[3, 5], vec![ViewStep::Pitch(1 << 30)]),
+        ugly(&[HUGE + 1], vec![]),
+        ugly(&[65_537, 32_769], vec![ViewStep::Offset(1)]),
         ugly(&[HUGE], broadcast(0)),
         ugly(&[HUGE + 1], broadcast(0)),
         ugly(&[65_536, 32_769], broadcast(0)),
@@ -128,6 +138,7 @@ pub(crate) fn envelope(seed: u64) -> Vec<Ugly> {
     let elements = |ugly: &Ugly| ugly.shape.iter().product::<u64>();
     cases.sort_by_key(elements);
     cases.dedup();
+    cases.extend(many_tiles());
     cases.extend(huge());
     cases
 }
@@ -148,7 +159,9 @@ mod tests {
         assert!(some(&|ugly| ugly.view == [ViewStep::Offset(1)]));
         assert!(some(&|ugly| ugly.view == [ViewStep::Broadcast(0)]));
         assert!(some(&|ugly| ugly.shape.iter().product::<u64>() >= HUGE));
-        assert!(some(&|ugly| ugly.shape.iter().any(|size| *size > 65_535)));
+        assert!(some(&|ugly| ugly.shape.iter().any(|size| *size > 65_535 * 64)));
+        let real = |ugly: &Ugly| ugly.shape.iter().product::<u64>() > HUGE && ugly.view.is_empty();
+        assert!(some(&real), "2^31 elements and more without a stride of 0");
         assert_eq!(cases, envelope(1));
         assert_ne!(cases, envelope(2));
     }

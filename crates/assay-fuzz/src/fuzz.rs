@@ -15,6 +15,9 @@ use crate::shrink::shrink;
 /// take.
 const MOST_HANGS: u64 = 2;
 
+/// How far past its time a candidate may go without a word about it.
+const TOLERATED: Duration = Duration::from_millis(100);
+
 /// How a candidate is fuzzed.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -22,7 +25,8 @@ pub struct Options {
     pub seed: u64,
     /// Only recipes that hold this text.
     pub only: Option<String>,
-    /// How long the candidate may take.
+    /// How long the candidate may take. A launch on the emulator and a process of its own are
+    /// stopped when it is spent; a closure in this process cannot be, and is waited for.
     pub budget: Option<Duration>,
     /// Runs that shrinking one failure may take.
     pub shrink_runs: u64,
@@ -66,6 +70,7 @@ pub fn fuzz(
     let start = Instant::now();
     let deadline = options.budget.map(|budget| start + budget);
     let mut run = Run { options, deadline, ..Run::new(options) };
+    let runner = &mut Timed { runner, deadline, overrun: None };
     let cases = selected(candidate, options);
     let of = cases.len();
     for (done, planned) in cases.into_iter().enumerate() {
@@ -79,7 +84,36 @@ pub fn fuzz(
         };
         run.take(case, huge, (candidate, &mut *runner));
     }
+    run.notes.extend(runner.overrun.take().map(|(_, note)| note));
     run.finish(candidate, start)
+}
+
+/// Holds every case to the time that is left, and remembers the one that could not be held to it.
+struct Timed<'a> {
+    runner: &'a mut dyn Runner,
+    deadline: Option<Instant>,
+    /// The longest time past the deadline, and what to say of it.
+    overrun: Option<(Duration, String)>,
+}
+
+impl Runner for Timed<'_> {
+    fn run(&mut self, recipe: &Recipe) -> FuzzCase {
+        let Some(deadline) = self.deadline else { return self.runner.run(recipe) };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let stops = self.runner.limit(Some(left));
+        let case = self.runner.run(recipe);
+        let over = Instant::now().saturating_duration_since(deadline);
+        let longest = self.overrun.as_ref().map_or(TOLERATED, |(longest, _)| *longest);
+        if !stops && over > longest {
+            let note = format!(
+                "{recipe} ended {:.1} s after the time for all cases was spent: what runs in this \
+                 process cannot be interrupted, in a process of its own it can (--isolate)",
+                over.as_secs_f64()
+            );
+            self.overrun = Some((over, note));
+        }
+        case
+    }
 }
 
 fn skipped(planned: &Planned, why: String) -> FuzzCase {
@@ -94,12 +128,15 @@ struct Run<'a> {
     deadline: Option<Instant>,
     counts: FuzzCounts,
     hangs: u64,
+    /// Cases that passed with an element to be wrong in.
+    shown: u64,
     huge: Vec<FuzzCase>,
     failures: Vec<FuzzFailure>,
     skips: BTreeMap<String, FuzzSkip>,
     /// The first reason for each verdict.
     reasons: BTreeMap<FuzzVerdict, String>,
     margin: Option<f64>,
+    notes: Vec<String>,
 }
 
 impl<'a> Run<'a> {
@@ -109,11 +146,13 @@ impl<'a> Run<'a> {
             deadline: None,
             counts: FuzzCounts::default(),
             hangs: 0,
+            shown: 0,
             huge: Vec::new(),
             failures: Vec::new(),
             skips: BTreeMap::new(),
             reasons: BTreeMap::new(),
             margin: None,
+            notes: Vec::new(),
         }
     }
 
@@ -136,6 +175,7 @@ impl<'a> Run<'a> {
     ) {
         self.counts.count(case.verdict);
         self.hangs += u64::from(case.verdict == FuzzVerdict::Hang);
+        self.shown += u64::from(case.verdict == FuzzVerdict::Pass && case.elements > 0);
         self.reasons.entry(case.verdict).or_insert_with(|| case.reason.clone());
         if case.verdict == FuzzVerdict::Skipped {
             let first = case.recipe.clone();
@@ -185,6 +225,7 @@ impl<'a> Run<'a> {
             huge: self.huge,
             failures: self.failures,
             skipped: self.skips.into_values().collect(),
+            notes: self.notes,
             margin: self.margin.map(Number),
             seconds: start.elapsed().as_secs_f64(),
         }
@@ -198,13 +239,16 @@ impl<'a> Run<'a> {
         }
         let of = |verdict: FuzzVerdict| self.reasons.get(&verdict).cloned().unwrap_or_default();
         let FuzzCounts { passed, unsupported, refused, unproven, .. } = self.counts;
-        match (passed, unsupported, refused, unproven) {
+        match (self.shown, unsupported, refused, unproven) {
             (0, 1.., _, _) => (Outcome::Unsupported, of(FuzzVerdict::Unsupported)),
             (0, _, 1.., _) => {
                 (Outcome::Unproven, format!("it refused: {}", of(FuzzVerdict::Refused)))
             }
             (0, _, _, 1..) => (Outcome::Unproven, of(FuzzVerdict::Unproven)),
-            (0, ..) => (Outcome::Unproven, format!("no case ran: {}", of(FuzzVerdict::Skipped))),
+            (0, ..) => {
+                let what = if passed > 0 { "only empty cases hold" } else { "no case ran" };
+                (Outcome::Unproven, format!("{what}: {}", of(FuzzVerdict::Skipped)))
+            }
             _ => (Outcome::Pass, format!("{passed} cases hold")),
         }
     }

@@ -21,6 +21,8 @@ use crate::candidate::Runner;
 const START: Duration = Duration::from_secs(60);
 /// How long the last words of a process that has ended may take to arrive.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a case may take whatever is left of the time for all of them.
+const LEAST: Duration = Duration::from_secs(1);
 /// How long a process may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -48,6 +50,7 @@ pub struct Isolated {
     command: Box<dyn FnMut() -> Command>,
     greeting: String,
     timeout: Duration,
+    limit: Option<Duration>,
     live: Option<Live>,
 }
 
@@ -68,7 +71,7 @@ impl Isolated {
         timeout: Duration,
     ) -> Isolated {
         let (command, greeting) = (Box::new(command), greeting.into());
-        Isolated { command, greeting, timeout, live: None }
+        Isolated { command, greeting, timeout, limit: None, live: None }
     }
 
     /// A child that is ready; the reason where none can be had.
@@ -114,7 +117,8 @@ impl Runner for Isolated {
         };
         // A child that died already says so by its end.
         let _ = writeln!(live.stdin, "{recipe}");
-        let mut case = match live.answers.recv_timeout(self.timeout) {
+        let allowed = self.limit.map_or(self.timeout, |limit| limit.max(LEAST).min(self.timeout));
+        let mut case = match live.answers.recv_timeout(allowed) {
             Ok(Answer::Case { case, last }) => {
                 if last {
                     live.end(true);
@@ -125,6 +129,10 @@ impl Runner for Isolated {
             }
             Ok(_) | Err(RecvTimeoutError::Timeout) => {
                 live.end(false);
+                if allowed < self.timeout {
+                    let why = "it was stopped: the time for it was spent (--budget)";
+                    return case(FuzzVerdict::Skipped, why.to_owned());
+                }
                 let seconds = self.timeout.as_secs_f64();
                 case(FuzzVerdict::Hang, format!("it did not end within {seconds} s"))
             }
@@ -135,6 +143,11 @@ impl Runner for Isolated {
         };
         case.seconds = start.elapsed().as_secs_f64();
         case
+    }
+
+    fn limit(&mut self, left: Option<Duration>) -> bool {
+        self.limit = left;
+        true
     }
 }
 
@@ -288,6 +301,18 @@ mod tests {
             assert_eq!(isolated.run(&recipe()).verdict, FuzzVerdict::Hang);
             assert!(start.elapsed() < Duration::from_secs(20));
         }
+    }
+
+    #[test]
+    fn a_case_that_the_time_for_all_of_them_stops_is_no_hang() {
+        let script: &'static str = Box::leak(format!("{READY}sleep 60").into());
+        let mut isolated = shell(script, Duration::from_secs(50));
+        assert!(isolated.limit(Some(Duration::from_millis(200))), "a process can be stopped");
+        let start = Instant::now();
+        let case = isolated.run(&recipe());
+        assert_eq!(case.verdict, FuzzVerdict::Skipped, "{case:?}");
+        assert!(case.reason.contains("--budget"), "{}", case.reason);
+        assert!(start.elapsed() < Duration::from_secs(20));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use assay_contract::DeviceSubject;
 use assay_contract::gates::trial::{Footprint, Trial, Tried, footprint, trial};
@@ -386,6 +387,7 @@ fn placed(recipe: &Recipe) -> (u64, bool) {
 fn case(recipe: &Recipe, tried: Tried) -> FuzzCase {
     let Tried { result, error } = tried;
     let verdict = match (result.outcome, &error) {
+        (_, Some(RunError::Stopped)) => FuzzVerdict::Skipped,
         (Outcome::Pass, _) => FuzzVerdict::Pass,
         (Outcome::Unsupported, _) => FuzzVerdict::Unsupported,
         (Outcome::Fail, None) => FuzzVerdict::Wrong,
@@ -420,6 +422,10 @@ impl Runner for KernelRunner<'_> {
                 FuzzCase::new(recipe.clone(), FuzzVerdict::Unproven, why)
             })
         })
+    }
+
+    fn limit(&mut self, left: Option<Duration>) -> bool {
+        self.subject.limit(left)
     }
 
     fn is_spent(&self) -> bool {

@@ -5,6 +5,7 @@
 //! manifest. A [`Runner`] runs them, in this process or, as [`Isolated`], in one that may die of
 //! it. [`fuzz`] takes a candidate through all of them.
 
+mod call;
 mod candidate;
 mod closure;
 mod envelope;
@@ -18,6 +19,7 @@ pub mod planted;
 mod shrink;
 mod tensor;
 
+pub use call::fuzz_shapes;
 pub use candidate::{Candidate, HUGE, Planned, Runner};
 pub use closure::OperationCandidate;
 pub use fuzz::{Options, Progress, Silent, fuzz, selected};

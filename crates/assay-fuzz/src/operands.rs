@@ -6,10 +6,15 @@ use assay_num::Format;
 use assay_num::random::SplitMix64;
 use assay_record::ViewStep;
 
+use crate::operation::Operation;
 use crate::tensor::{Storage, View};
 
 /// The most elements that are stored for one operand.
 const MOST_STORED: u64 = 1 << 26;
+/// From so many elements on those of a dense operand are made when they are looked at.
+const MADE_FROM: u64 = 1 << 18;
+/// Keeps the seeds of neighbouring elements apart: any odd number but the generator's own step.
+const SPREAD: u64 = 0xD1B5_4A32_D192_ED03;
 /// From so many elements on memory is taken by pages, where elements lie.
 const SPARSE_FROM: u64 = 1 << 24;
 
@@ -72,12 +77,6 @@ fn finish(stored: Vec<u64>, strides: &[u64], offset: u64) -> Result<Plan, String
     let span = if empty { Some(0) } else { span };
     let len = span.and_then(|span| span.checked_add(offset)).filter(|len| *len < 1 << 48);
     let len = len.ok_or("no memory is that large")?;
-    let count = stored.iter().fold(1u64, |all, size| all.saturating_mul(*size));
-    if count > MOST_STORED {
-        return Err(format!(
-            "{count} elements would lie in this process's memory, which is given {MOST_STORED}"
-        ));
-    }
     let strides = strides.iter().map(|stride| *stride as i64).collect();
     Ok(Plan { stored, strides, offset, len })
 }
@@ -90,8 +89,13 @@ pub(crate) fn operand(
     mut element: impl FnMut() -> f64,
 ) -> Result<View, String> {
     let plan = plan(shape, steps)?;
+    let count = plan.stored.iter().fold(1u64, |all, size| all.saturating_mul(*size));
+    if count > MOST_STORED {
+        return Err(format!(
+            "{count} elements would lie in this process's memory, which is given {MOST_STORED}"
+        ));
+    }
     let mut storage = Storage::new(format, plan.len, plan.len > SPARSE_FROM);
-    let count: u64 = plan.stored.iter().product();
     let mut index = vec![0u64; plan.stored.len()];
     for _ in 0..count {
         let at = index.iter().zip(&plan.strides).map(|(index, stride)| index * *stride as u64);
@@ -100,6 +104,24 @@ pub(crate) fn operand(
     }
     let (strides, offset) = (plan.strides, plan.offset);
     Ok(View { storage: Arc::new(storage), shape: shape.to_vec(), strides, offset })
+}
+
+/// A long operand without gaps, whose elements are made when they are looked at; none where it is
+/// short or of another layout.
+fn long(
+    shape: &[u64],
+    steps: &[ViewStep],
+    format: Format,
+    element: impl Fn(u64) -> f64 + Send + Sync + 'static,
+) -> Option<View> {
+    let count = shape.iter().fold(1u64, |all, size| all.saturating_mul(*size));
+    let dense = |step: &ViewStep| matches!(step, ViewStep::Offset(_) | ViewStep::Alone);
+    if count < MADE_FROM || !steps.iter().all(dense) {
+        return None;
+    }
+    let Plan { strides, offset, len, .. } = plan(shape, steps).ok()?;
+    let storage = Storage::made(format, (offset, len), element);
+    Some(View { storage: Arc::new(storage), shape: shape.to_vec(), strides, offset })
 }
 
 /// The next index in row-major order.
@@ -115,17 +137,25 @@ fn step(index: &mut [u64], sizes: &[u64]) {
 
 /// All operands of a case; where a step says `alone`, only the first is not dense.
 pub(crate) fn operands(
+    operation: &Arc<Operation>,
     shapes: &[Vec<u64>],
     steps: &[ViewStep],
     format: Format,
-    make: &dyn Fn(usize, &mut SplitMix64) -> f64,
     random: &SplitMix64,
 ) -> Result<Vec<View>, String> {
     let alone = steps.contains(&ViewStep::Alone);
     let one = |(number, shape): (usize, &Vec<u64>)| {
         let steps = if alone && number > 0 { &[] } else { steps };
         let mut random = random.fork(&format!("operand {number}"));
-        operand(shape, steps, format, || make(number, &mut random))
+        let (own, seed) = (Arc::clone(operation), random.clone().next_u64());
+        let made = move |place: u64| {
+            let mut random = SplitMix64::new(seed.wrapping_add(place.wrapping_mul(SPREAD)));
+            (own.make)(number, &mut random)
+        };
+        match long(shape, steps, format, made) {
+            Some(view) => Ok(view),
+            None => operand(shape, steps, format, || (operation.make)(number, &mut random)),
+        }
     };
     shapes.iter().enumerate().map(one).collect()
 }
@@ -171,6 +201,21 @@ mod tests {
         assert_eq!(view.strides(), [0, 1]);
         assert_eq!(view.elements(), 3 << 31);
         assert_eq!(view.at(&[2_000_000_000, 2]), 2.0);
+    }
+
+    #[test]
+    fn a_long_dense_operand_has_a_value_of_its_own_at_every_place() {
+        let made = |steps: &[ViewStep]| long(&[1 << 20, 1 << 12], steps, Format::F32, |n| n as f64);
+        let view = made(&[ViewStep::Offset(3)]).expect("it is dense");
+        assert_eq!(view.elements(), 1 << 32);
+        for place in [0u64, 5, 1 << 23, 1 << 31, (1 << 32) - 256] {
+            assert_eq!(view.linear(place), place as f64);
+        }
+        assert_eq!(view.storage.strays(), None);
+        assert!(view.load(-1).is_nan() && view.load(1 << 32).is_nan());
+        assert_eq!(view.storage.strays(), Some((1, 3 + (1 << 32))), "what lies before is a gap");
+        assert!(made(&[ViewStep::Transposed]).is_none());
+        assert!(long(&[1000], &[], Format::F32, |n| n as f64).is_none(), "short ones are stored");
     }
 
     #[test]

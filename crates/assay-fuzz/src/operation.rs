@@ -2,6 +2,7 @@
 
 use assay_num::Format;
 use assay_num::random::SplitMix64;
+use assay_record::Tolerance;
 
 use crate::tensor::View;
 
@@ -52,9 +53,9 @@ pub struct Operation {
     pub shapes: Box<Shapes>,
     /// The elements of operands; each is rounded to the format.
     pub make: Box<Make>,
-    /// What is allowed between the value and the reals that round to the output, in units in the
-    /// last place of the value; 0 asks for the value correctly rounded.
-    pub ulps: f64,
+    /// What is allowed between the reference, rounded to the output's format, and the output. Zeros
+    /// of either sign are the same, and NaN may stand where the reference has NaN.
+    pub tolerance: Tolerance,
     /// What is wrong with it, if it is planted to be found.
     pub control_for: Option<String>,
 }
@@ -79,9 +80,16 @@ impl Operation {
             reference: Box::new(reference),
             shapes: Box::new(shapes),
             make: Box::new(|_, random| random.normal()),
-            ulps: 0.0,
+            tolerance: Tolerance::EXACT,
             control_for: None,
         }
+    }
+
+    /// The operation, held to a tolerance in place of the value correctly rounded.
+    #[must_use]
+    pub fn within(mut self, tolerance: Tolerance) -> Operation {
+        self.tolerance = tolerance;
+        self
     }
 
     /// The operation, planted to be found.

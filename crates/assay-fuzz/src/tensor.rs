@@ -2,9 +2,11 @@
 //!
 //! An operation may go through a view by its indices, or take the first element's address and
 //! count from there, as a kernel does. Memory is only as large as what lies in it: 2^31 elements
-//! of stride 0 are one element, and rows 2^30 apart are their rows.
+//! of stride 0 are one element, rows 2^30 apart are their rows, and the elements of a long dense
+//! operand are made when they are looked at.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,6 +30,21 @@ pub(crate) struct Storage {
 enum Contents {
     Dense(Vec<f64>),
     Pages(BTreeMap<u64, Vec<f64>>),
+    Made(Made),
+}
+
+/// Elements that are made when they are looked at: any number of them, each with a value of its
+/// own, in no memory.
+struct Made {
+    /// Where the first one lies.
+    offset: u64,
+    element: Box<dyn Fn(u64) -> f64 + Send + Sync>,
+}
+
+impl fmt::Debug for Made {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "made from {} on", self.offset)
+    }
 }
 
 impl Storage {
@@ -40,6 +57,17 @@ impl Storage {
         };
         let (strays, first_stray) = (AtomicU64::new(0), AtomicU64::new(0));
         Storage { contents, len, format, strays, first_stray }
+    }
+
+    /// Dense memory of `len` elements, of which the one at a place from `offset` on is what
+    /// `element` makes of its number.
+    pub(crate) fn made(
+        format: Format,
+        (offset, len): (u64, u64),
+        element: impl Fn(u64) -> f64 + Send + Sync + 'static,
+    ) -> Storage {
+        let made = Made { offset, element: Box::new(element) };
+        Storage { contents: Contents::Made(made), len, ..Storage::new(format, 0, true) }
     }
 
     pub(crate) fn store(&mut self, place: u64, value: f64) {
@@ -55,6 +83,7 @@ impl Storage {
                 let page = page.or_insert_with(|| vec![poison; PAGE as usize]);
                 page[(place % PAGE) as usize] = value;
             }
+            Contents::Made(_) => {}
         }
     }
 
@@ -74,6 +103,10 @@ impl Storage {
             Contents::Pages(pages) => pages
                 .get(&(place / PAGE))
                 .map_or_else(|| unused(self.format), |page| page[(place % PAGE) as usize]),
+            Contents::Made(made) => match place.checked_sub(made.offset) {
+                Some(number) => self.format.round((made.element)(number)),
+                None => unused(self.format),
+            },
         }
     }
 

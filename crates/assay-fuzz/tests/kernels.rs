@@ -2,6 +2,7 @@
 //! suite is found, strides and overlaps are met where a manifest declares them.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use assay_contract::manifest::{EmbeddedFiles, ManifestKernel};
 use assay_contract::{DeviceSubject, Kernel, load_manifest, parse_manifest};
@@ -181,5 +182,48 @@ fn an_offset_that_wraps_is_found_where_no_reference_goes() {
         let recipe = "twice/n=5000,pitch=1/repeated:61/mixed/seed=3".parse().expect("a recipe");
         let case = runner.run(&recipe);
         assert_eq!(case.verdict, verdict, "{case:?}");
+    }
+}
+
+/// Goes round before the copy, 2^30 times from `n` = 64 on.
+const LONG: &str = "
+    mov.u32 %r7, %r5;
+    mov.u32 %r8, 0;
+    setp.lt.s32 %p2, %r1, 64;
+    @%p2 bra COPY;
+AGAIN:
+    add.u32 %r8, %r8, 1;
+    setp.lt.u32 %p2, %r8, 1073741824;
+    @%p2 bra AGAIN;
+COPY:
+";
+
+#[test]
+fn a_launch_that_outlasts_the_budget_is_stopped_and_is_no_failure() {
+    let budget = Duration::from_secs(3);
+    let fuzzed = |budget: Option<Duration>, own: &str, only: &str| {
+        let manifest = MANIFEST.replace("formula", &format!("budget = \"{own}\"\nformula"));
+        let kernel = registered(&manifest.replace(", strides = [\"pitch - 1\"]", ""), LONG);
+        let mut device = assay_device::open("emulator").expect("an emulator");
+        let subject = DeviceSubject::bind(&kernel, None, device.as_mut()).expect("it is bound");
+        let candidate = KernelCandidate::new(kernel.spec(), LIMITS);
+        let only = Some(only.to_owned());
+        let options = Options { seed: SEED, budget, only, ..Options::default() };
+        let start = Instant::now();
+        let found = fuzz(&candidate, &mut KernelRunner::new(subject), &options, &Silent);
+        (found, start.elapsed())
+    };
+    let (found, time) = fuzzed(Some(budget), "100000000000", "pitch=1/dense");
+    assert_eq!((found.outcome, found.counts.failed), (Outcome::Pass, 0), "{found:#?}");
+    assert!(time < 20 * budget, "{time:?}");
+    let stopped = found.skipped.iter().find(|skip| skip.reason.contains("stopped in its launch"));
+    assert!(stopped.is_some_and(|skip| skip.cases >= 1), "{found:#?}");
+    let all = found.counts;
+    assert_eq!(all.cases, all.passed + all.skipped, "none is dropped: {all:?}");
+    // The same end by the kernel's own limit is its fault, budget or none.
+    for budget in [None, Some(Duration::from_secs(60))] {
+        let (found, _) = fuzzed(budget, "200000", "n=64,pitch=1/dense");
+        assert_eq!(found.outcome, Outcome::Fail, "{found:#?}");
+        assert_eq!(found.failures[0].case.verdict, FuzzVerdict::Fault);
     }
 }

@@ -3,9 +3,9 @@
 
 use assay_fuzz::{
     Body, Candidate, Operation, OperationCandidate, OperationShapes, Options, Refusal, Runner,
-    Silent, View, fuzz, planted,
+    Silent, View, fuzz, fuzz_shapes, planted,
 };
-use assay_record::{FuzzCandidate, FuzzShape, FuzzVerdict, Outcome, ViewStep};
+use assay_record::{FuzzCandidate, FuzzShape, FuzzVerdict, Outcome, Tolerance, ViewStep};
 
 /// The seed of every run here.
 const SEED: u64 = 20_261_130;
@@ -160,7 +160,8 @@ fn product(element: fn(&[View], u64, u64) -> f64) -> Operation {
         _ => None,
     };
     let shapes = Box::new(shapes);
-    Operation { shapes, ulps: 4.0, ..Operation::elementwise("product", 2, op, exact) }
+    Operation { shapes, ..Operation::elementwise("product", 2, op, exact) }
+        .within(Tolerance::ulp(4))
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn a_failing_case_fails_again_by_its_recipe_alone() {
 fn a_recipe_of_another_kind_is_skipped_in_words() {
     let mut candidate = OperationCandidate::of(vec![planted::clean()]).remove(0);
     for text in
-        ["fuzz_clean:f32/n=3/dense/values/seed=1", "fuzz_clean:f32/2147483648/dense/v/seed=1"]
+        ["fuzz_clean:f32/n=3/dense/values/seed=1", "fuzz_clean:f32/2147483648/strided:2/v/seed=1"]
     {
         let case = candidate.run(&text.parse().expect("a recipe"));
         assert_eq!(case.verdict, FuzzVerdict::Skipped, "{text}");
@@ -193,4 +194,60 @@ fn what_the_budget_leaves_out_is_counted() {
     assert_eq!(found.counts.skipped, candidate.cases(SEED).len() as u64);
     assert!(found.skipped[0].reason.contains("--budget"), "{:?}", found.skipped);
     assert!(found.is_problem(), "nothing was shown");
+}
+
+#[test]
+fn a_wrong_output_keeps_the_whole_evidence_of_where_and_how_wrong_it_is() {
+    let found = fuzzed(planted::tail());
+    let failure = found.failures.iter().find(|f| f.case.verdict == FuzzVerdict::Wrong);
+    let case = &failure.expect("it is wrong").case;
+    let comparison = case.comparison.as_ref().expect("the evidence");
+    assert_eq!(comparison.outcome, Outcome::Fail);
+    assert!(comparison.census.iter().any(|pair| pair.candidate == "NaN" && pair.count > 0));
+    let first = comparison.first_outside.clone().expect("a place");
+    assert_eq!(comparison.worst_ulp[0].coordinates, first, "unwritten from there on");
+    let written = serde_json::to_string(&found).expect("JSON");
+    assert_eq!(serde_json::from_str::<FuzzCandidate>(&written).expect("it reads"), found);
+}
+
+#[test]
+fn a_closure_within_its_tolerance_holds_and_one_beyond_it_does_not() {
+    let near = |by: f64| {
+        move |views: &[View]| {
+            (0..views[0].elements()).map(|at| views[0].linear(at) * (1.0 + by)).collect()
+        }
+    };
+    let right = |views: &[View], at: u64| views[0].linear(at);
+    let within = fuzz_shapes("near", 1, near(1e-5), right, Tolerance::new(0.0, 1e-4));
+    assert_eq!(within.outcome, Outcome::Pass, "{}", within.reason);
+    let Some(assay_record::Number(margin)) = within.margin else { panic!("{within:?}") };
+    assert!((0.05..0.2).contains(&margin), "a tenth of what is allowed: {margin}");
+    let beyond = fuzz_shapes("far", 1, near(1e-3), right, Tolerance::new(0.0, 1e-4));
+    assert_eq!(beyond.outcome, Outcome::Fail);
+    let vacuous = fuzz_shapes("zero", 1, near(0.0), right, Tolerance::new(1e9, 0.0));
+    assert_eq!(vacuous.outcome, Outcome::Unproven, "zeros would pass: {}", vacuous.reason);
+    let none = fuzz_shapes("none", 1, near(0.0), right, Tolerance::new(f64::NAN, 0.0));
+    assert_eq!(none.outcome, Outcome::Unproven);
+    assert!(none.reason.contains("atol"), "{}", none.reason);
+}
+
+#[test]
+fn a_closure_that_outstays_its_time_is_waited_for_and_that_is_said() {
+    let slow = |views: &[View]| {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        (0..views[0].elements()).map(|at| views[0].linear(at)).collect()
+    };
+    let fast = |views: &[View]| (0..views[0].elements()).map(|at| views[0].linear(at)).collect();
+    let fuzzed = |body: fn(&[View]) -> Vec<f64>| {
+        let body = Body::Whole(Box::new(move |views| Ok(body(views))));
+        let right = |views: &[View], at: u64| views[0].linear(at);
+        let operation =
+            Operation { body, ..Operation::elementwise("slow", 1, |_, _, _| Ok(()), right) };
+        let budget = Some(std::time::Duration::from_millis(100));
+        operation.fuzz(&Options { budget, seed: SEED, ..Options::default() }).remove(0)
+    };
+    let found = fuzzed(slow);
+    assert_eq!(found.counts.failed, 0);
+    assert!(found.notes.iter().any(|note| note.contains("cannot be interrupted")), "{found:#?}");
+    assert!(fuzzed(fast).notes.is_empty(), "control: cases of microseconds outstay nothing");
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::stored;
-use crate::{DeviceRecord, Number, Outcome, ReadError, Recipe};
+use crate::{Comparison, DeviceRecord, Number, Outcome, ReadError, Recipe};
 
 /// The schema of a [`FuzzReport`] that this version writes, and the newest that it reads.
 pub const FUZZ_SCHEMA: u32 = 1;
@@ -108,6 +108,10 @@ pub struct FuzzCase {
     /// A place in the candidate's code, as `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// Where and how wrong the output is, in full, where an operation's is. Of a large output only
+    /// parts are compared; coordinates are those of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Box<Comparison>>,
     /// Time it took, in seconds.
     pub seconds: f64,
 }
@@ -128,6 +132,7 @@ impl FuzzCase {
             error: None,
             margin: None,
             place: None,
+            comparison: None,
             seconds: 0.0,
         }
     }
@@ -234,6 +239,9 @@ pub struct FuzzCandidate {
     pub failures: Vec<FuzzFailure>,
     /// What was not run, and why.
     pub skipped: Vec<FuzzSkip>,
+    /// What else a reader should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The largest error over what is allowed, of all cases that did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<Number>,

@@ -54,15 +54,29 @@ fn json_or_tables(
     console: Console,
     tables: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    match path {
-        Some(path) if path == Path::new("-") => {
-            Console::out_plain(json);
-            return Ok(());
-        }
-        Some(path) => save(path, json)?,
-        None => {}
+    if path == Some(Path::new("-")) {
+        Console::out_plain(json);
+        return Ok(());
     }
+    // What was found is shown even where the file cannot be written.
+    let saved = path.map_or(Ok(()), |path| save(path, json));
     console.out(&tables());
+    saved
+}
+
+/// Refuses a file that cannot be written before there is anything to lose.
+pub(crate) fn expect_to_write(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(()) };
+    let cannot = |why: &str| {
+        Err(Failure::request(format!("cannot write {}", path.display())).hint(why.to_owned()))
+    };
+    if path.is_dir() {
+        return cannot("it is a folder");
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        return cannot("its folder is not there");
+    }
     Ok(())
 }
 

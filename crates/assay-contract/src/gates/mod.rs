@@ -293,8 +293,11 @@ impl Tally {
     /// Adds what a run that made no outputs means: UNSUPPORTED if the device is to blame, else
     /// FAIL with the guilty line.
     pub fn run_error(&mut self, case: &CaseName, error: &RunError) {
-        let unsupported = matches!(error, RunError::Unsupported { .. });
-        let outcome = if unsupported { Outcome::Unsupported } else { Outcome::Fail };
+        let outcome = match error {
+            RunError::Unsupported { .. } => Outcome::Unsupported,
+            RunError::Stopped => Outcome::Unproven,
+            _ => Outcome::Fail,
+        };
         let mut finding = evidence(case, outcome, error.to_string());
         finding.place = error.place().map(str::to_owned);
         self.find(finding);

@@ -62,7 +62,9 @@ fn exit_of(error: &RunError) -> ExitCode {
         RunError::Request { .. } => ExitCode::Request,
         RunError::Device { .. } => ExitCode::NoDevice,
         RunError::Internal { .. } => ExitCode::Internal,
-        RunError::Fault { .. } | RunError::Unsupported { .. } => ExitCode::Problems,
+        RunError::Fault { .. } | RunError::Unsupported { .. } | RunError::Stopped => {
+            ExitCode::Problems
+        }
     }
 }
 

@@ -48,7 +48,8 @@ pub(crate) struct FuzzArguments {
     /// Run one case again, by its recipe; where it fails, shrink it
     #[arg(long, value_name = "RECIPE", conflicts_with_all = ["only", "seed", "list"])]
     pub(crate) repro: Option<Recipe>,
-    /// Stop after about this many seconds, shared out after the controls; what is left is counted
+    /// Stop after about this many seconds, shared out after the controls; launches of the emulator
+    /// and processes of their own are stopped then, and what is left is counted
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) budget: Option<f64>,
     /// Run every candidate in a process of its own, as is always done on a GPU
@@ -80,6 +81,7 @@ pub(crate) fn run(arguments: &FuzzArguments, console: Console) -> Result<ExitCod
         // What is wrong has been said above.
         return Ok(broken.worst(ExitCode::Request));
     }
+    output::expect_to_write(arguments.json.as_deref())?;
     let facts = open(&arguments.device)?.facts().clone();
     let units = Units::new(&kernels, &facts, arguments);
     let chosen = units.chosen(arguments)?;

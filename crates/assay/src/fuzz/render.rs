@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use assay_record::{FuzzCandidate, FuzzFailure, FuzzReport, FuzzVerdict, Outcome};
+use assay_record::{Comparison, FuzzCandidate, FuzzFailure, FuzzReport, FuzzVerdict, Outcome};
 use comfy_table::CellAlignment;
 
 use super::FuzzArguments;
@@ -22,6 +22,7 @@ pub(crate) fn report(report: &FuzzReport, arguments: &FuzzArguments) -> String {
         .copied()
         .chain(controls.iter().copied().filter(|c| arguments.repro.is_some() || c.is_problem()));
     sections.extend(shown.map(|candidate| failures(candidate, arguments)));
+    sections.push(notes(&report.candidates));
     sections.push(huge(&own));
     sections.push(skipped(&own));
     sections.push(summary(report));
@@ -119,8 +120,48 @@ fn one_failure(found: &FuzzCandidate, failure: &FuzzFailure, arguments: &FuzzArg
         let runs = failure.shrink_runs;
         let _ = writeln!(lines, "  smallest  {} (after {runs} runs)", case.recipe);
     }
+    if let Some(comparison) = &case.comparison {
+        lines += &how_wrong(comparison);
+    }
     let _ = writeln!(lines, "  repeat    {} --repro {}", command(arguments), case.recipe);
     lines
+}
+
+/// How many elements are wrong, from where on, in which way, and the worst of them.
+fn how_wrong(comparison: &Comparison) -> String {
+    let place = |at: &[u64]| {
+        let words: Vec<String> = at.iter().map(ToString::to_string).collect();
+        format!("[{}]", words.join(", "))
+    };
+    let classes = comparison.census.iter().filter(|pair| pair.reference != pair.candidate);
+    let others: u64 = classes.map(|pair| pair.count).sum();
+    let wrong = comparison.outside + others;
+    let mut line = format!("  wrong     {wrong} of {}", comparison.compared);
+    if let Some(first) = &comparison.first_outside {
+        let _ = write!(line, ", the first at {}", place(first));
+    }
+    if comparison.ulp.max > 0 {
+        let _ = write!(line, ", up to {} ulp off", comparison.ulp.max);
+    }
+    line.push('\n');
+    let worst = comparison.worst_ulp.iter().filter(|element| element.ulp != Some(0));
+    let words: Vec<String> = worst
+        .map(|element| {
+            let distance = element.ulp.map_or(String::new(), |ulp| format!(" ({ulp} ulp)"));
+            let (got, right) = (element.candidate.0, element.reference.0);
+            format!("{} {got:e} for {right:e}{distance}", place(&element.coordinates))
+        })
+        .collect();
+    if !words.is_empty() {
+        let _ = writeln!(line, "  worst     {}", words.join("; "));
+    }
+    line
+}
+
+/// What else there is to say of candidates.
+fn notes(candidates: &[FuzzCandidate]) -> String {
+    let all = candidates.iter().flat_map(|found| &found.notes);
+    all.map(|note| format!("note: {note}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The command that has the same kernels on the same device.

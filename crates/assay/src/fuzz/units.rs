@@ -88,7 +88,12 @@ impl<'a> Units<'a> {
         if !matched {
             let text = arguments.only.as_deref().unwrap_or_default();
             let message = format!("no recipe has `{text}` in it");
-            return Err(Failure::request(message).hint("--list prints every recipe".to_owned()));
+            let hint = if DEADLY.iter().any(|name| text.starts_with(name)) {
+                "it never ends or ends its process, so that it runs with --isolate alone"
+            } else {
+                "--list prints every recipe"
+            };
+            return Err(Failure::request(message).hint(hint.to_owned()));
         }
         // First what shows that the run can fail at all.
         Ok(operations.into_iter().chain(named).collect())

@@ -48,7 +48,7 @@ pub(crate) struct SweepArguments {
     /// The seed of the inputs
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write all rows in the open format T4 of auto-tuners, which Kernel Tuner reads
+    /// Write all rows in the open format T4 of auto-tuners, as Kernel Tuner does
     #[arg(long, value_name = "FILE")]
     pub(crate) t4: Option<PathBuf>,
     /// Write all rows as JSON to a file, or to stdout in place of the table with `-`
@@ -73,13 +73,16 @@ pub(crate) fn sweep(arguments: &SweepArguments, console: Console) -> Result<Exit
         console.out(&render::configurations(&configurations, excluded));
         return Ok(ExitCode::Holds);
     }
+    for path in [&arguments.json, &arguments.t4] {
+        output::expect_to_write(path.as_deref())?;
+    }
     let mut device = open(&arguments.device)?;
     let record = searched(arguments, &file, (configurations, excluded), &mut *device)?;
+    write(&record, arguments.json.as_deref(), console)?;
     if let Some(path) = &arguments.t4 {
         let text = serde_json::to_string_pretty(&to_t4(&record)).unwrap_or_default() + "\n";
         output::save(path, &text)?;
     }
-    write(&record, arguments.json.as_deref(), console)?;
     Ok(match record.verdict {
         SweepVerdict::Winner { .. } => ExitCode::Holds,
         SweepVerdict::Ambiguous { .. } => ExitCode::Unstable,

@@ -117,8 +117,11 @@ impl<'a> Swept<'a> {
             children.judge(&request, None)
         });
         let merged = judged.fold(Vec::new(), parent::merge);
-        let first = merged.into_iter().next().ok_or("no gate judged it")?;
-        Ok(first.result)
+        let mut first = merged.into_iter().next().ok_or("no gate judged it")?.result;
+        // The manifest that was written is gone when somebody reads this.
+        let shown = self.file.manifest.display().to_string();
+        first.error = first.error.map(|error| error.replace(&path, &shown));
+        Ok(first)
     }
 
     /// Makes a configuration the last of those that are ready.
