@@ -10,7 +10,7 @@ use crate::array::{ArrayView, element_count, storage};
 use crate::counts::{BLOCK, Counts};
 use crate::error::CompareError;
 use crate::judge::{Seen, judge};
-use crate::scan::{BlockResult, Rules, block};
+use crate::scan::{BlockResult, Rules, Scan};
 use crate::source::{Source, SourceError};
 use crate::tree::Tree;
 use crate::worst::Worst;
@@ -264,16 +264,16 @@ fn scan_task(
     first: u64,
     elements: usize,
 ) -> (Counts, Vec<BlockResult>) {
-    let mut counts = Counts::default();
+    let mut scan = Scan::new(rules);
     let bytes = storage(rules.format, BLOCK as u64) as usize;
     let blocks = reference.chunks(bytes).zip(candidate.chunks(bytes));
     let results = blocks.enumerate().map(|(at, pair)| {
         let from = at * BLOCK;
         let present = BLOCK.min(elements - from);
-        block(rules, pair, (first + from as u64, present), &mut counts)
+        scan.block(pair, (first + from as u64, present))
     });
     let results = results.collect();
-    (counts, results)
+    (scan.finish(), results)
 }
 
 impl Seen {

@@ -17,8 +17,14 @@
 //! # Ok::<(), assay_compare::CompareError>(())
 //! ```
 
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined is compiled for the vectors that the processor has"
+)]
+
 mod array;
 mod band;
+mod bounds;
 mod compare;
 mod counts;
 mod device;
@@ -26,6 +32,7 @@ mod error;
 mod files;
 mod judge;
 mod map;
+mod quick;
 mod row;
 mod scan;
 mod shuffle;

@@ -207,11 +207,12 @@ fn f32_value(word: [u8; 4]) -> f64 {
 }
 
 fn f32_steps(one: [u8; 4], other: [u8; 4]) -> u32 {
-    f32_code(one).abs_diff(f32_code(other))
+    f32_code(u32::from_le_bytes(one)).abs_diff(f32_code(u32::from_le_bytes(other)))
 }
 
-fn f32_code(word: [u8; 4]) -> i32 {
-    let bits = i32::from_le_bytes(word);
+#[inline(always)]
+pub(crate) fn f32_code(bits: u32) -> i32 {
+    let bits = bits as i32;
     let sign = bits >> 31;
     ((bits & i32::MAX) ^ sign) - sign
 }
@@ -222,14 +223,19 @@ fn tf32(word: [u8; 4]) -> [u8; 4] {
 }
 
 fn f16_value(word: [u8; 2]) -> f64 {
-    let bits = u32::from(u16::from_le_bytes(word));
+    f64::from(f16_single(u32::from(u16::from_le_bytes(word))))
+}
+
+/// The value of a half's bits.
+#[inline(always)]
+pub(crate) fn f16_single(bits: u32) -> f32 {
     let magnitude = bits & 0x7fff;
     // Shifted into place, a half is an f32 whose exponent is 112 too small; multiplying puts that
     // right for normals and subnormals alike.
     let finite = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
     let other = f32::from_bits(0x7f80_0000 | magnitude << 13);
     let wide = if magnitude < 0x7c00 { finite } else { other };
-    f64::from(f32::from_bits(wide.to_bits() | (bits >> 15) << 31))
+    f32::from_bits(wide.to_bits() | (bits >> 15) << 31)
 }
 
 fn bf16_value(word: [u8; 2]) -> f64 {
@@ -237,13 +243,22 @@ fn bf16_value(word: [u8; 2]) -> f64 {
 }
 
 fn short_steps(one: u16, other: u16) -> u32 {
-    let code = |bits: u16| {
-        let sign = i32::from(bits as i16) >> 31;
-        (i32::from(bits & 0x7fff) ^ sign) - sign
-    };
-    code(one).abs_diff(code(other))
+    short_code(one).abs_diff(short_code(other))
 }
 
+#[inline(always)]
+pub(crate) fn short_code(bits: u16) -> i32 {
+    let sign = i32::from(bits as i16) >> 31;
+    (i32::from(bits & 0x7fff) ^ sign) - sign
+}
+
+/// The distance of two values of `f64`.
+#[inline(always)]
+pub(crate) fn f64_steps(one: u64, other: u64) -> u64 {
+    f64_code(one).abs_diff(f64_code(other))
+}
+
+#[inline(always)]
 fn f64_code(bits: u64) -> u64 {
     let magnitude = bits & (u64::MAX >> 1);
     if bits >> 63 == 0 { 1 << 63 | magnitude } else { (1 << 63) - magnitude }

@@ -1,10 +1,12 @@
 //! Counts and sums over one block of elements.
 
+use assay_device::Vectors;
 use assay_num::Format;
 use assay_record::Tolerance;
 
 use crate::array::storage;
 use crate::counts::{BLOCK, Counts, HALVES, LANES, class_index, first, half_octave};
+use crate::quick::Quick;
 use crate::row::{Row, Steps};
 use crate::tree;
 
@@ -18,6 +20,7 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// What the tolerance allows at a reference.
+    #[inline(always)]
     pub(crate) fn allowed(&self, reference: f64) -> f64 {
         let Tolerance { atol, rtol, zero_atol, .. } = self.tolerance;
         // One multiplication and one addition, each rounded: the kernel does the same.
@@ -40,41 +43,78 @@ pub(crate) struct BlockResult {
 pub(crate) const OTHER_CLASS: u64 = u64::MAX;
 
 /// The lanes of the three sums, and counters that are cheaper to gather by lane or in tables.
-struct Lanes {
-    errors: [f64; LANES],
-    references: [f64; LANES],
-    zeroed: [f64; LANES],
+pub(crate) struct Lanes {
+    pub(crate) errors: [f64; LANES],
+    pub(crate) references: [f64; LANES],
+    pub(crate) zeroed: [f64; LANES],
     max_error: [f64; LANES],
     halves: [[u32; HALVES]; 2],
     distances: [[u32; 65]; 4],
 }
 
-/// Counts a block of at most [`BLOCK`] elements that starts at `index`, and sums it.
-pub(crate) fn block(
+/// What counts blocks, one after the other.
+pub(crate) struct Scan<'a> {
+    rules: &'a Rules,
+    vectors: Vectors,
+    /// None where every row is to go the general way.
+    quick: Option<Quick>,
+    counts: Counts,
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(rules: &'a Rules) -> Scan<'a> {
+        Scan::with(rules, Vectors::widest(), true)
+    }
+
+    /// Counts with certain vectors, and every row the general way unless `quick`.
+    pub(crate) fn with(rules: &'a Rules, vectors: Vectors, quick: bool) -> Scan<'a> {
+        let quick = quick.then(|| Quick::new(rules));
+        Scan { rules, vectors, quick, counts: Counts::default() }
+    }
+
+    /// Counts a block of at most [`BLOCK`] elements that starts at `index`, and sums it.
+    pub(crate) fn block(&mut self, pair: (&[u8], &[u8]), place: (u64, usize)) -> BlockResult {
+        let Scan { rules, vectors, quick, counts } = self;
+        vectors.run(
+            #[inline(always)]
+            || block(rules, pair, place, quick.as_mut(), counts),
+        )
+    }
+
+    /// Everything that was counted.
+    pub(crate) fn finish(mut self) -> Counts {
+        if let Some(quick) = &self.quick {
+            quick.give(self.rules, &mut self.counts);
+        }
+        self.counts
+    }
+}
+
+#[inline(always)]
+fn block(
     rules: &Rules,
     (reference, candidate): (&[u8], &[u8]),
     (index, elements): (u64, usize),
+    mut quick: Option<&mut Quick>,
     counts: &mut Counts,
 ) -> BlockResult {
     debug_assert!(elements <= BLOCK);
     let mut row = Row::new(rules.format);
-    let mut lanes = Lanes {
-        errors: [0.0; LANES],
-        references: [0.0; LANES],
-        zeroed: [0.0; LANES],
-        max_error: [0.0; LANES],
-        halves: [[0; HALVES]; 2],
-        distances: [[0; 65]; 4],
-    };
+    let mut lanes = Lanes::new();
     let mut result = BlockResult::default();
     let bytes = storage(rules.format, LANES as u64) as usize;
     let rows = reference.chunks(bytes).zip(candidate.chunks(bytes));
     for (at, (one, other)) in rows.enumerate() {
         let present = LANES.min(elements - at * LANES);
+        let from = index + (at * LANES) as u64;
+        if let Some(quick) = quick.as_deref_mut().filter(|_| present == LANES)
+            && quick.row(rules, (one, other), from, &mut lanes, counts)
+        {
+            continue;
+        }
         row.decode(rules.format, one, other);
         // Bits past the last element may be anything, and zero bytes are no zeros in every format.
         (present..LANES).for_each(|lane| row.neutralise(lane));
-        let from = index + (at * LANES) as u64;
         if !row.finite {
             set_apart(rules, &mut row, from, counts, &mut result);
         }
@@ -84,8 +124,10 @@ pub(crate) fn block(
     }
     counts.elements += elements as u64;
     lanes.give(counts);
+    let (max_steps, max_error) = quick.map_or((0, 0.0), Quick::take_largest);
+    result.max_key = result.max_key.max(max_steps);
     result.sums = [&lanes.errors, &lanes.references, &lanes.zeroed].map(tree::sum);
-    result.max_error = lanes.max_error.iter().fold(0.0, |most, &error| most.max(error));
+    result.max_error = lanes.max_error.iter().fold(max_error, |most, &error| most.max(error));
     result
 }
 
@@ -243,6 +285,17 @@ fn histogram<T: Copy>(steps: &[T; LANES], bits: impl Fn(T) -> u32, lanes: &mut L
 }
 
 impl Lanes {
+    pub(crate) fn new() -> Lanes {
+        Lanes {
+            errors: [0.0; LANES],
+            references: [0.0; LANES],
+            zeroed: [0.0; LANES],
+            max_error: [0.0; LANES],
+            halves: [[0; HALVES]; 2],
+            distances: [[0; 65]; 4],
+        }
+    }
+
     /// Adds the tables to the counts. What was taken out of a row is off `histogram[0]` already.
     fn give(&self, counts: &mut Counts) {
         let zeros: u64 = self.distances.iter().map(|table| u64::from(table[0])).sum();

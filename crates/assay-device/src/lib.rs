@@ -59,6 +59,7 @@ mod launch;
 pub mod nvml;
 mod select;
 mod timing;
+mod vectors;
 
 pub use assay_emulator::{PixelBox, Seen, TensorElement, TensorMap, TensorSwizzle, Watch};
 pub use buffer::{Allocation, GUARD_BYTES, GuardDamage, Side};
@@ -70,3 +71,4 @@ pub use host::HostKind;
 pub use launch::{Argument, DEFAULT_INSTRUCTION_BUDGET, Launch, LaunchReport, Schedule};
 pub use select::{Discovery, discover, open};
 pub use timing::TimingFacts;
+pub use vectors::Vectors;

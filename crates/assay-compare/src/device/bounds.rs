@@ -1,5 +1,6 @@
 //! What the kernels ask first of an element: one comparison in `f32` that is never wrong.
 
+use crate::bounds::no_zero;
 use crate::scan::Rules;
 
 /// Bounds of a tolerance that `f32` holds.
@@ -46,23 +47,6 @@ fn above(value: f64) -> f32 {
     let higher = value * (1.0 + assay_num::power_of_two(-20));
     let rounded = higher as f32;
     if f64::from(rounded) < higher { rounded.next_up() } else { rounded }
-}
-
-/// With an `rtol` well below 1, what is left of a magnitude grows with it, so there is one border.
-fn no_zero(rules: &Rules) -> f32 {
-    let fails = |bits: u32| {
-        let reference = f64::from(f32::from_bits(bits));
-        reference > rules.allowed(reference)
-    };
-    let (mut low, mut high) = (0, f32::MAX.to_bits());
-    if !fails(high) {
-        return f32::INFINITY;
-    }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fails(middle) { high = middle } else { low = middle }
-    }
-    f32::from_bits(high)
 }
 
 #[cfg(test)]
