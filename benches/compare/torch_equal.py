@@ -82,8 +82,11 @@ def main():
         "torch.testing.assert_close": lambda: torch.testing.assert_close(b, a, **close),
         "torch.allclose": lambda: torch.allclose(b, a, **close),
     }
+    date = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
+    name = torch.cuda.get_device_name()
+    print(json.dumps({"what": "torch", "version": torch.__version__, "device": name, "date": date}))
     for name, compare in peers.items():
-        line = {"what": name, "format": "f32", "elements": ELEMENTS, "torch": torch.__version__}
+        line = {"what": name, "format": "f32", "elements": ELEMENTS}
         line["call_ms"] = summary(called(compare))
         print(json.dumps({**line, "sm_clock_mhz": torch.cuda.clock_rate()}))
     line = {"what": "plain read of both", "format": "f32", "elements": ELEMENTS}

@@ -66,36 +66,42 @@ static __device__ __forceinline__ Part add_parts(Part* parts, uint64_t count) {
 }
 
 // Adds the blocks' results, and chooses the blocks to look through: each group of its own blocks,
-// then the one that came last of what all groups found.
+// then the one that came last of what all groups found. In either case one half of the group's
+// warps lists the first by distance, the other by error.
 extern "C" __global__ void __launch_bounds__(FINISHERS, 1)
     compare_finish(const BlockResult* results, uint64_t blocks, uint32_t worst, Part* parts,
                    Best* lists, uint64_t* report) {
+    constexpr int SIDE = FINISHERS / 2;
     __shared__ bool is_last;
-    uint64_t block = uint64_t(blockIdx.x) * FINISHERS + threadIdx.x;
+    __shared__ Best merged[2][SIDE / 32][LONGEST];
+    uint64_t from = uint64_t(blockIdx.x) * FINISHERS, block = from + threadIdx.x;
     uint64_t of_lists = uint64_t(gridDim.x) * worst;
+    int measure = threadIdx.x / SIDE, at = threadIdx.x % SIDE, warp = at / 32;
     Part part = nothing();
-    uint64_t keys[2] = {0, 0};
     if (block < blocks) {
         BlockResult result = results[block];
         for (int which = 0; which < 3; which++) part.sums[which] = result.sums[which];
         part.max_error = result.max_error;
-        keys[0] = result.max_key;
-        keys[1] = uint64_t(__double_as_longlong(result.max_error));
+    }
+    Best mine = none();
+#pragma unroll
+    for (int half = 0; half < 2 && worst > 0; half++) {
+        uint64_t one = from + half * SIDE + at;
+        uint64_t key = one >= blocks  ? 0
+                       : measure == 0 ? results[one].max_key
+                                      : bits_of_magnitude(results[one].max_error);
+        take_in(mine, key == 0 ? none() : Best{key, one + 1});
+    }
+    merge<SIDE / 32>(mine, merged[measure]);
+    if (at < worst) {
+        lists[measure * of_lists + uint64_t(blockIdx.x) * worst + at] = mine;
+        __threadfence();
     }
     part = add_in_group(part);
-    choose<FINISHERS, 2>(
-        worst,
-        [&](int measure, const Best& last) {
-            Best mine = {keys[measure], block + 1};
-            return mine.key != 0 && before(last, mine) ? mine : none();
-        },
-        [&](int measure, uint32_t at, const Best& best) {
-            lists[measure * of_lists + uint64_t(blockIdx.x) * worst + at] = best;
-        });
     if (threadIdx.x == 0) {
         parts[blockIdx.x] = part;
         __threadfence();
-        is_last = atomicAdd((unsigned long long*)&report[TICKET], 1ull) == gridDim.x - 1;
+        is_last = add_one(report, TICKET) == gridDim.x - 1;
     }
     __syncthreads();
     if (!is_last) return;
@@ -103,20 +109,14 @@ extern "C" __global__ void __launch_bounds__(FINISHERS, 1)
     Part all = add_parts(parts, gridDim.x);
     if (threadIdx.x == 0) {
         for (int which = 0; which < 3; which++)
-            report[SUMS + which] = uint64_t(__double_as_longlong(all.sums[which]));
-        report[MAX_ERROR] = uint64_t(__double_as_longlong(all.max_error));
+            report[SUMS + which] = bits_of_magnitude(all.sums[which]);
+        report[MAX_ERROR] = bits_of_magnitude(all.max_error);
     }
-    choose<FINISHERS, 2>(
-        worst,
-        [&](int measure, const Best& last) {
-            Best first = none();
-            for (uint64_t at = threadIdx.x; at < of_lists; at += FINISHERS) {
-                Best one = lists[measure * of_lists + at];
-                if (one.key != 0 && before(last, one) && before(one, first)) first = one;
-            }
-            return first;
-        },
-        [&](int measure, uint32_t at, const Best& best) {
-            report[CHOSEN + measure * worst + at] = best.key == 0 ? 0 : best.place;
-        });
+    mine = none();
+    for (uint64_t first = 32 * warp; first < of_lists; first += SIDE) {
+        uint64_t one = first + threadIdx.x % 32;
+        take_in(mine, one < of_lists ? lists[measure * of_lists + one] : none());
+    }
+    merge<SIDE / 32>(mine, merged[measure]);
+    if (at < worst) report[CHOSEN + measure * worst + at] = mine.key == 0 ? 0 : mine.place;
 }

@@ -6,9 +6,8 @@
 // CPU, so that the sums have the same bits too.
 //
 // Errors of floats of up to 32 bits are differences rounded once to fp32, whose squares fp64 holds
-// exactly. Four elements are counted together where all of them are finite, their distance is that
-// of their bits and short, and none is a zero for something else; what is none of this is counted
-// one by one. Whether they are within the tolerance is first asked of one comparison in fp32 with
+// exactly. Four elements are counted together where all of them are finite and their distance is that
+// of their bits and short; others are counted one by one. Whether they are within the tolerance is first asked of one comparison in fp32 with
 // what lies surely below it, then of one with what lies surely above.
 //
 // A histogram of distances lies in shared memory, two counters of 16 bits to a word, each of them
@@ -45,7 +44,9 @@ enum Place {
     MAX_STEPS,
     NOT_FIRST_DIFFERENT,
     NOT_FIRST_OUTSIDE,
-    // Groups that have finished their part of the last sums.
+    // Blocks that were begun beyond the first of each group, and groups that have finished their part
+    // of the last sums.
+    BEGUN,
     TICKET,
     // Three sums and the largest error, as bits.
     SUMS,
@@ -84,6 +85,14 @@ static __device__ __forceinline__ bool is_finite(float value) {
 }
 static __device__ __forceinline__ bool is_finite(double value) {
     return fabs(value) <= 0x1.fffffffffffffp1023;
+}
+
+// The bits of a magnitude, which are in the order of the magnitudes.
+static __device__ __forceinline__ uint64_t bits_of_magnitude(float value) {
+    return __float_as_uint(fabsf(value));
+}
+static __device__ __forceinline__ uint64_t bits_of_magnitude(double value) {
+    return uint64_t(__double_as_longlong(fabs(value)));
 }
 
 // The place of an error in a group's table: of fp32 its exponent and first bit, of fp64 the same
@@ -197,8 +206,7 @@ template <typename Format> struct Scan {
         return magnitude <= allowed(r);
     }
     __device__ __forceinline__ bool beyond(float r, float magnitude) {
-        if (magnitude > __fmaf_ru(rules.high_rtol, fabsf(r), rules.high_atol)) return true;
-        return !within(r, magnitude) && double(magnitude) > allowed(r);
+        return magnitude > __fmaf_ru(rules.high_rtol, fabsf(r), rules.high_atol);
     }
     __device__ __forceinline__ bool beyond(double r, double magnitude) {
         return magnitude > allowed(r);
@@ -211,7 +219,7 @@ template <typename Format> struct Scan {
         Float reference[PER_THREAD], error[PER_THREAD];
         Steps steps[PER_THREAD], far = 0;
         Word changes = 0;
-        bool plain = true, sure = true;
+        bool plain = true, sure = true, zeros = false;
 #pragma unroll
         for (int lane = 0; lane < PER_THREAD; lane++) {
             Number ours = format.number(one[lane]), theirs = format.number(other[lane]);
@@ -219,7 +227,8 @@ template <typename Format> struct Scan {
             steps[lane] = format.near(ours, theirs);
             error[lane] = format.error(r, c, steps[lane]);
             reference[lane] = r;
-            plain &= is_finite(error[lane]) & !((c == 0) & (one[lane] != other[lane]));
+            plain &= is_finite(error[lane]);
+            zeros |= (c == 0) & (one[lane] != other[lane]);
             sure &= within(r, fabs(error[lane]));
             far = steps[lane] > far ? steps[lane] : far;
             changes |= one[lane] ^ other[lane];
@@ -241,17 +250,39 @@ template <typename Format> struct Scan {
             for (int lane = PER_THREAD - 1; lane >= 0; lane--)
                 if (one[lane] != other[lane]) counters.first_different = index + lane;
         }
+        if (zeros) {
+#pragma unroll
+            for (int lane = 0; lane < PER_THREAD; lane++)
+                if (format.value(format.number(other[lane])) == 0)
+                    zero(one[lane], other[lane], reference[lane], zeroed[lane]);
+        }
+        if (!sure) judge(reference, error, steps, index);
+        return true;
+    }
+
+    // Which of four elements are outside the tolerance.
+    __device__ __forceinline__ void judge(const Float* reference, const Float* error,
+                                          const Steps* steps, uint64_t index) {
+        uint32_t outside = 0;
+        bool sure = true;
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++) {
+            Float r = reference[lane], magnitude = fabs(error[lane]);
+            bool out = beyond(r, magnitude);
+            sure &= out | within(r, magnitude);
+            outside |= uint32_t(out & (steps[lane] > forgiven)) << lane;
+        }
         if (!sure) {
-            uint32_t outside = 0;
+            outside = 0;
 #pragma unroll
             for (int lane = 0; lane < PER_THREAD; lane++) {
-                bool out = beyond(reference[lane], fabs(error[lane])) && steps[lane] > forgiven;
-                outside |= uint32_t(out) << lane;
+                bool out = double(fabs(error[lane])) > allowed(reference[lane]);
+                outside |= uint32_t(out & (steps[lane] > forgiven)) << lane;
             }
-            counters.outside += __popc(outside);
-            if (outside != 0) first(counters.first_outside, index + __ffs(outside) - 1);
         }
-        return true;
+        counters.outside += __popc(outside);
+        if (outside != 0 && counters.first_outside == NONE)
+            counters.first_outside = index + __ffs(outside) - 1;
     }
 
     __device__ __forceinline__ void add(int lane, float error, float r) {
@@ -302,13 +333,17 @@ template <typename Format> struct Scan {
         }
         if (steps != 0) first(counters.first_different, index);
         if (candidate != 0) return;
-        if (r != 0) {
-            counters.zeroed++;
-            add_at(zeroed, lane, __dmul_rn(r, r));
-        } else if (one != other) {
-            counters.zero_signs++;
-            first(counters.first_different, index);
-        }
+        double none = 0;
+        zero(one, other, r, none);
+        add_at(zeroed, lane, none);
+        if (one != other) first(counters.first_different, index);
+    }
+
+    // A candidate of zero.
+    __device__ __forceinline__ void zero(Word one, Word other, double r, double& energy) {
+        counters.zeroed += r != 0;
+        counters.zero_signs += r == 0 && one != other;
+        energy = __dadd_rn(energy, __dmul_rn(r, r));
     }
 
     __device__ __forceinline__ void set_apart(Float r, Float c, uint64_t index) {
@@ -329,7 +364,8 @@ template <typename Format> struct Scan {
             if (lane == at) lanes[lane] = __dadd_rn(lanes[lane], value);
     }
 
-    __device__ __forceinline__ void end_block(BlockResult* result) {
+    // Gives the word of the group's that says which block is next.
+    __device__ __forceinline__ uint64_t end_block(BlockResult* result, const uint64_t& next) {
         int thread = threadIdx.x, warp = thread / 32;
         double sums[3] = {tree(errors), tree(references), tree(zeroed)};
         uint64_t key = other_class ? NONE : uint64_t(max_steps);
@@ -351,6 +387,7 @@ template <typename Format> struct Scan {
             shared.max_error[warp] = largest;
         }
         __syncthreads();
+        uint64_t next_block = next;
         if (thread < 3) {
             const double* all = shared.sums[thread];
             result->sums[thread] = __dadd_rn(__dadd_rn(all[0], all[1]), __dadd_rn(all[2], all[3]));
@@ -362,6 +399,7 @@ template <typename Format> struct Scan {
             result->max_error = fmax(fmax(all[0], all[1]), fmax(all[2], all[3]));
         }
         __syncthreads();
+        return next_block;
     }
 
     static __device__ __forceinline__ double tree(const double* lanes) {
@@ -374,6 +412,10 @@ template <typename Format> struct Scan {
 
 static __device__ __forceinline__ void add(uint64_t* totals, int place, uint64_t value) {
     if (value != 0) atomicAdd((unsigned long long*)&totals[place], (unsigned long long)value);
+}
+
+static __device__ __forceinline__ uint64_t add_one(uint64_t* totals, int place) {
+    return atomicAdd((unsigned long long*)&totals[place], 1ull);
 }
 
 // Adds a group's histograms to the totals and clears them.
@@ -448,7 +490,10 @@ __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules
     Scan<Format> scan(format, rules, shared);
     uint64_t blocks = (arrays.elements + BLOCK - 1) / BLOCK;
     int since_flush = 0;
-    for (uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+    // A group that is done first takes the next block.
+    __shared__ uint64_t next;
+    for (uint64_t block = blockIdx.x; block < blocks;) {
+        if (threadIdx.x == 0) next = gridDim.x + add_one(totals, BEGUN);
         scan.begin_block();
         uint64_t index = block * BLOCK + PER_THREAD * threadIdx.x;
         // Only whole blocks are read four elements at a time.
@@ -476,7 +521,7 @@ __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules
                 if (!whole || !scan.four(these, those, here)) scan.each(arrays, here);
             }
         }
-        scan.end_block(&results[block]);
+        block = scan.end_block(&results[block], next);
         if (++since_flush == BLOCKS_BEFORE_FLUSH) {
             flush(shared, totals);
             since_flush = 0;

@@ -2,11 +2,15 @@
 //
 // Whatever is among the worst N elements by a measure lies in one of the N blocks whose largest
 // measures are the largest, of equals the first. So many are chosen, and one group looks through
-// each of them for its worst N. The host merges the lists.
+// each of them for its worst N: first every thread for its worst element, then those threads that
+// had one of the N for what else they have. The host merges the lists.
 
 #pragma once
 
 #include "compare.cuh"
+
+// The longest list: one entry for each lane of a warp.
+constexpr int LONGEST = 32;
 
 // Threads of a group that looks through a block, and elements for each.
 constexpr int LOOKERS = 1024, LOOKS = BLOCK / LOOKERS;
@@ -21,49 +25,55 @@ static __device__ __forceinline__ bool before(const Best& one, const Best& other
     return one.key > other.key || (one.key == other.key && one.place < other.place);
 }
 
-// What comes before everything.
-static __device__ __forceinline__ Best start() { return Best{NONE, 0}; }
-
 static __device__ __forceinline__ Best none() { return Best{0, NONE}; }
 
-// The first of a warp's.
-static __device__ __forceinline__ Best best_of_warp(Best mine) {
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) {
-        Best theirs = {__shfl_xor_sync(~0u, mine.key, step),
-                       __shfl_xor_sync(~0u, mine.place, step)};
-        if (before(theirs, mine)) mine = theirs;
-    }
-    return mine;
+// Exchanges with the lane that is `stride` away and keeps the first of both, or the last.
+static __device__ __forceinline__ void exchange(Best& mine, int stride, bool keep_first) {
+    Best theirs = {__shfl_xor_sync(~0u, mine.key, stride),
+                   __shfl_xor_sync(~0u, mine.place, stride)};
+    if (before(theirs, mine) == keep_first) mine = theirs;
 }
 
-// Gives a group's first `count` by each of `MEASURES`: `next(measure, last)` is this thread's first
-// behind `last`, and `take(measure, at, best)` is called by one thread.
-template <int THREADS, int MEASURES, typename Next, typename Take>
-__device__ __forceinline__ void choose(uint32_t count, Next next, Take take) {
-    // In turns, so that one barrier a round is enough.
-    __shared__ Best bests[2][MEASURES][32];
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    Best mine[MEASURES], last[MEASURES];
-#pragma unroll
-    for (int measure = 0; measure < MEASURES; measure++) mine[measure] = last[measure] = start();
+// Sorts a warp's, one to a lane, if each half of it is sorted towards the middle.
+static __device__ __forceinline__ void sort_halves(Best& mine) {
 #pragma unroll 1
-    for (uint32_t at = 0; at < count; at++) {
-#pragma unroll
-        for (int measure = 0; measure < MEASURES; measure++) {
-            // Only whose own was taken looks again.
-            if (mine[measure].place == last[measure].place)
-                mine[measure] = next(measure, last[measure]);
-            Best best = best_of_warp(mine[measure]);
-            if (lane == 0) bests[at % 2][measure][warp] = best;
-        }
+    for (int stride = LONGEST / 2; stride > 0; stride /= 2)
+        exchange(mine, stride, (threadIdx.x & stride) == 0);
+}
+
+// Sorts a warp's, one to a lane.
+static __device__ __forceinline__ void sort(Best& mine) {
+#pragma unroll 1
+    for (int size = 2; size < LONGEST; size *= 2)
+#pragma unroll 1
+        for (int stride = size / 2; stride > 0; stride /= 2)
+            exchange(mine, stride, ((threadIdx.x & stride) == 0) == ((threadIdx.x & size) == 0));
+    sort_halves(mine);
+}
+
+// The first of what the lanes have so far, sorted, and of one more each.
+static __device__ __forceinline__ void take_in(Best& mine, Best more) {
+    sort(more);
+    Best theirs = {__shfl_sync(~0u, more.key, LONGEST - 1 - threadIdx.x % LONGEST),
+                   __shfl_sync(~0u, more.place, LONGEST - 1 - threadIdx.x % LONGEST)};
+    if (before(theirs, mine)) mine = theirs;
+    sort_halves(mine);
+}
+
+// Merges the sorted lists of `WARPS` warps; the first warp of them has the result. All threads of
+// the group come here, each with the list of its own warps.
+template <int WARPS>
+__device__ __forceinline__ void merge(Best& mine, Best (*lists)[LONGEST]) {
+    int warp = threadIdx.x / 32 % WARPS, lane = threadIdx.x % 32;
+    lists[warp][lane] = mine;
+#pragma unroll 1
+    for (int half = WARPS / 2; half > 0; half /= 2) {
         __syncthreads();
-#pragma unroll
-        for (int measure = 0; measure < MEASURES; measure++) {
-            Best best = lane < THREADS / 32 ? bests[at % 2][measure][lane] : none();
-            last[measure] = best_of_warp(best);
-            if (threadIdx.x == 0) take(measure, at, last[measure]);
-        }
+        if (warp >= half) continue;
+        Best theirs = lists[warp + half][LONGEST - 1 - lane];
+        if (before(theirs, mine)) mine = theirs;
+        sort_halves(mine);
+        lists[warp][lane] = mine;
     }
     __syncthreads();
 }
@@ -76,10 +86,8 @@ __device__ __forceinline__ uint64_t measure_at(const Format& format, const Array
     auto theirs = format.number(format.load(arrays.candidate, index));
     auto r = format.value(ours), c = format.value(theirs);
     auto steps = format.distance(ours, theirs);
-    if (is_finite(r) && is_finite(c)) {
-        double error = fabs(double(format.error(r, c, steps)));
-        return by_error ? uint64_t(__double_as_longlong(error)) : uint64_t(steps);
-    }
+    if (is_finite(r) && is_finite(c))
+        return by_error ? bits_of_magnitude(format.error(r, c, steps)) : uint64_t(steps);
     bool both_nan = r != r && c != c;
     bool wrong = class_of(r) != class_of(c) || (both_nan && !equal_nan);
     return wrong && !by_error ? NONE : 0;
@@ -90,6 +98,7 @@ template <typename Format>
 __device__ __forceinline__ void look(const Arrays& arrays, uint32_t equal_nan, uint32_t worst,
                                      uint64_t* report) {
     __shared__ typename Format::Room room;
+    __shared__ Best lists[LOOKERS / 32][LONGEST];
     bool by_error = blockIdx.x >= worst;
     uint64_t chosen = report[CHOSEN + blockIdx.x];
     uint64_t* found = report + CHOSEN + 2 * worst + 3 * uint64_t(worst) * blockIdx.x;
@@ -99,25 +108,34 @@ __device__ __forceinline__ void look(const Arrays& arrays, uint32_t equal_nan, u
     }
     Format format(arrays.table, arrays.bits, room);
     __syncthreads();
-    uint64_t from = (chosen - 1) * BLOCK + threadIdx.x;
-    // Looked at anew where the last one found was this thread's; they lie in the cache then.
-    auto next = [&](int, const Best& last) {
-        Best best = none();
+    uint64_t from = (chosen - 1) * BLOCK;
+    auto element = [&](uint64_t index) {
+        if (index >= arrays.elements) return none();
+        uint64_t key = measure_at(format, arrays, index, by_error, equal_nan);
+        return key == 0 ? none() : Best{key, index + 1};
+    };
+    Best mine = none();
 #pragma unroll 4
-        for (int at = 0; at < LOOKS; at++) {
-            Best one = {0, from + at * LOOKERS + 1};
-            if (one.place <= arrays.elements)
-                one.key = measure_at(format, arrays, one.place - 1, by_error, equal_nan);
-            if (one.key != 0 && before(last, one) && before(one, best)) best = one;
-        }
-        return best;
-    };
-    auto take = [&](int, uint32_t at, const Best& best) {
-        uint64_t index = best.place - 1;
-        found[3 * at] = best.key == 0 ? NONE : index;
-        if (best.key == 0) return;
-        found[3 * at + 1] = format.load(arrays.reference, index);
-        found[3 * at + 2] = format.load(arrays.candidate, index);
-    };
-    choose<LOOKERS, 1>(worst, next, take);
+    for (int at = 0; at < LOOKS; at++) {
+        Best one = element(from + at * LOOKERS + threadIdx.x);
+        if (before(one, mine)) mine = one;
+    }
+    sort(mine);
+    merge<LOOKERS / 32>(mine, lists);
+    // What else the threads have that the list came from: each of the LOOKS threads of one of its
+    // entries takes one element.
+    Best from_list = lists[0][threadIdx.x / LOOKS % LONGEST];
+    __syncthreads();
+    mine = none();
+    if (threadIdx.x < LOOKS * worst && from_list.key != 0) {
+        uint64_t thread = (from_list.place - 1 - from) % LOOKERS;
+        mine = element(from + threadIdx.x % LOOKS * LOOKERS + thread);
+    }
+    sort(mine);
+    merge<LOOKERS / 32>(mine, lists);
+    if (threadIdx.x >= worst) return;
+    found[3 * threadIdx.x] = mine.key == 0 ? NONE : mine.place - 1;
+    if (mine.key == 0) return;
+    found[3 * threadIdx.x + 1] = format.load(arrays.reference, mine.place - 1);
+    found[3 * threadIdx.x + 2] = format.load(arrays.candidate, mine.place - 1);
 }

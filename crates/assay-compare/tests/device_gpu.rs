@@ -149,7 +149,8 @@ fn summary(mut times: Vec<f64>) -> Value {
     times.sort_by(f64::total_cmp);
     let rounded = |at: usize| (times[at] * 1e6).round() / 1e6;
     let last = times.len() - 1;
-    json!({ "median": rounded(last / 2), "least": rounded(0), "most": rounded(last), "n": last + 1 })
+    let (least, median, most) = (rounded(0), rounded(last / 2), rounded(last));
+    json!({ "median": median, "least": least, "most": most, "n": last + 1 })
 }
 
 /// Durations of each kernel by itself, from activity records, in milliseconds; or why there are
@@ -197,8 +198,9 @@ fn line_of(device: &mut dyn Device, format: Format, tolerance: Tolerance) -> Val
     for array in arrays {
         device.free(array.buffer).expect("freed");
     }
+    let facts = device.facts();
     json!({
-        "what": "assay", "format": format.name(), "elements": ELEMENTS, "atol": tolerance.atol,
+        "what": "assay", "device": facts.name, "driver": facts.driver, "format": format.name(), "elements": ELEMENTS, "atol": tolerance.atol,
         "rtol": tolerance.rtol, "call_ms": summary(whole), "device_ms": summary(there),
         "kernel_ms": kernels, "sm_clock_mhz": clock, "outside": comparison.outside,
         "identical": comparison.identical, "debug": cfg!(debug_assertions),

@@ -180,3 +180,41 @@ fn a_file_that_ends_early_is_compared_as_far_as_it_goes() {
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("UNPROVEN") && out.contains("cannot be read further"), "{out}");
 }
+
+/// A report without what differs from run to run.
+fn settled(path: &Path) -> serde_json::Value {
+    let mut report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(path).expect("written")).expect("JSON");
+    for name in ["command", "date", "seconds", "device"] {
+        report.as_object_mut().map(|all| all.remove(name));
+    }
+    report
+}
+
+#[test]
+fn a_device_gives_the_report_of_the_cpu() {
+    let scratch = Scratch::new("device");
+    let values: Vec<f32> = (0..40_000).map(|at| (at as f32 * 0.37).sin()).collect();
+    let changed: Vec<f32> = values.iter().map(|value| value * 1.000_01 + 1e-7).collect();
+    let (one, other) = (plain(&values), plain(&changed));
+    let (one, other) = (scratch.file("one.npy", &one), scratch.file("other.npy", &other));
+    let mut reports = Vec::new();
+    for device in [&[][..], &["--device", "emulator:sm_90"]] {
+        let json = scratch.0.join("report.json").display().to_string();
+        let tolerance = ["--rtol", "1e-5", "--json", &json];
+        let (code, out, error) = assay(&[device, &tolerance].concat(), &[&one, &other]);
+        assert_eq!(code, 1, "{out}{error}");
+        reports.push(settled(Path::new(&json)));
+    }
+    assert!(reports[0]["comparisons"][0]["outside"].as_u64() > Some(0));
+    assert_eq!(reports[0], reports[1]);
+}
+
+#[test]
+fn a_device_that_is_not_there_is_exit_code_3_with_words() {
+    let scratch = Scratch::new("no-device");
+    let one = scratch.file("one.npy", &plain(&[1.0]));
+    let (code, _, error) = assay(&["--device", "cuda:99"], &[&one, &one]);
+    assert_eq!(code, 3, "{error}");
+    assert!(error.contains("cannot use the device cuda:99") && error.contains("hint:"), "{error}");
+}

@@ -17,7 +17,7 @@ mod place {
     pub(super) const MAX_STEPS: usize = ABOVE + 9;
     pub(super) const NOT_FIRST_DIFFERENT: usize = MAX_STEPS + 1;
     pub(super) const NOT_FIRST_OUTSIDE: usize = MAX_STEPS + 2;
-    pub(super) const SUMS: usize = MAX_STEPS + 4;
+    pub(super) const SUMS: usize = MAX_STEPS + 5;
     pub(super) const MAX_ERROR: usize = SUMS + 3;
     pub(super) const CHOSEN: usize = MAX_ERROR + 1;
 }
