@@ -62,6 +62,16 @@ impl Chooser {
         ready().min_by_key(|(_, group)| key(group)).map_or(0, |(index, _)| index)
     }
 
+    /// The lanes of a group that go ahead of the others, which since Volta they may anywhere.
+    pub(crate) fn ahead(&mut self, mask: u32) -> Option<u32> {
+        if !matches!(self.schedule, Schedule::Seeded(_)) || mask.count_ones() < 2 {
+            return None;
+        }
+        let random = self.next();
+        let part = mask & (random >> 32) as u32;
+        (random.is_multiple_of(16) && part != 0 && part != mask).then_some(part)
+    }
+
     /// Where a group that starts at `pc` stops at the latest.
     pub(crate) fn preempt(&mut self, pc: u32, limit: u32) -> u32 {
         if !matches!(self.schedule, Schedule::Seeded(_)) {

@@ -282,3 +282,49 @@ STORE:
         assert_eq!(bench.words(), want, "seed {seed}");
     }
 }
+
+/// Each lane stores a word, and reads its neighbour's after `between`.
+fn neighbours(between: &str) -> String {
+    pointer_kernel(
+        ".shared .align 4 .b32 slots[32];",
+        &format!(
+            "    mov.u32 %r2, slots;
+    mad.lo.u32 %r3, %r1, 4, %r2;
+    xor.b32 %r4, %r1, 31;
+    mad.lo.u32 %r5, %r4, 4, %r2;
+    add.u32 %r6, %r1, 500;
+    st.shared.u32 [%r3], %r6;
+    {between}
+    ld.shared.u32 %r7, [%r5];
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r7;"
+        ),
+    )
+}
+
+#[test]
+fn a_missing_barrier_between_lanes_that_never_parted_is_seen() {
+    let want: Vec<u32> = (0..32).map(|lane| 31 - lane + 500).collect();
+    let wrong = |between: &str| {
+        (0..60)
+            .filter(|&seed| {
+                let mut bench = Bench::new(128);
+                let schedule = Schedule::Seeded(seed);
+                let config = LaunchConfig { schedule, ..LaunchConfig::default() };
+                bench.launch(&neighbours(between), &config).unwrap();
+                bench.words() != want
+            })
+            .count()
+    };
+    assert_eq!(wrong("bar.warp.sync 0xffffffff;"), 0);
+    let seen = wrong("");
+    assert!(seen >= 3, "{seen} of 60 seeds show it");
+}
+
+#[test]
+fn an_order_without_choices_keeps_lanes_that_never_parted_together() {
+    let want: Vec<u32> = (0..32).map(|lane| 31 - lane + 500).collect();
+    let mut bench = Bench::new(128);
+    bench.launch(&neighbours(""), &LaunchConfig::default()).unwrap();
+    assert_eq!(bench.words(), want);
+}

@@ -323,6 +323,11 @@ impl<'m, O: Observer> Engine<'m, O> {
         let chosen = self.chooser.group(&warp.groups, last_first);
         self.group = warp.groups.swap_remove(chosen);
         self.diverged = ready > 1;
+        if let Some(part) = self.chooser.ahead(self.group.mask) {
+            warp.groups.push(Group { mask: self.group.mask & !part, ..self.group });
+            self.group.mask = part;
+            self.diverged = true;
+        }
         self.enter();
         true
     }
