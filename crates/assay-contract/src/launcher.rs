@@ -307,7 +307,7 @@ fn check_parameters(spec: &Spec, launch: &LaunchSpec, sizes: &[usize]) -> Result
     Ok(())
 }
 
-fn sizes(
+pub(crate) fn sizes(
     what: &str,
     launch: &LaunchSpec,
     extents: &[Extent; 3],

@@ -6,6 +6,7 @@
 //! only subjects and answers with a result; [`run`] takes kernels through gates and decides.
 
 mod bind;
+mod build;
 pub mod fault;
 mod function;
 pub mod gates;
@@ -26,9 +27,10 @@ pub mod triton;
 pub mod twins;
 
 pub use bind::DeviceSubject;
+pub use build::{build, difference};
 pub use function::FunctionKernel;
 pub use kernel::Kernel;
 pub use launcher::Launcher;
 pub use manifest::{Manifest, ManifestError, ManifestKernel, load_manifest, parse_manifest};
-pub use prepared::Prepared;
+pub use prepared::{Prepared, stamp_lanes};
 pub use run::{CheckOptions, KernelOutcome, Progress, RunOutcome, Silent};

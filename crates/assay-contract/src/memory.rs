@@ -160,6 +160,20 @@ impl Memory {
         Ok(())
     }
 
+    /// The bytes of every output, without gaps between elements.
+    pub(crate) fn outputs(
+        &self,
+        device: &mut dyn Device,
+    ) -> Result<BTreeMap<String, Vec<u8>>, RunError> {
+        let mut found = BTreeMap::new();
+        for (name, layout, _) in &self.outputs {
+            let block = &self.blocks[self.homes[name]];
+            let bytes = read(device, block.buffer, layout.bytes)?;
+            found.insert(name.clone(), layout.gather(&bytes));
+        }
+        Ok(found)
+    }
+
     /// Reads outputs, and looks for changed inputs and for writes where none belong.
     pub(crate) fn collect(
         &self,

@@ -1,7 +1,9 @@
 //! A kernel made ready to be launched again and again: its buffers filled with ordinary data, its
 //! launches packed. Whoever times it needs no more of a contract than this.
 
-use assay_device::{Device, DeviceError, Launch, ModuleId, StreamId};
+use std::collections::BTreeMap;
+
+use assay_device::{Argument, Device, DeviceError, Launch, ModuleId, StreamId};
 use assay_num::random::SplitMix64;
 use assay_record::Gate;
 use assay_reference::fill::shapes::{self as fill, Style};
@@ -9,10 +11,10 @@ use assay_reference::{Dims, Inputs};
 
 use crate::gates::ordinary_layout;
 use crate::kernel::Kernel;
-use crate::launcher::{load, packed, run_error};
+use crate::launcher::{load, packed, run_error, sizes};
 use crate::layout::Layout;
 use crate::memory::Memory;
-use crate::spec::{Role, Spec};
+use crate::spec::{LaunchSpec, Role, Spec, StampLanes};
 use crate::subject::{RunError, RunRequest};
 
 /// A kernel with its buffers and launches, on one device.
@@ -34,14 +36,48 @@ impl Prepared {
         dims: &Dims,
         seed: u64,
     ) -> Result<Prepared, RunError> {
-        let spec = kernel.spec();
+        Prepared::build(device, (kernel, kernel.spec()), dims, (seed, None))
+    }
+
+    /// As [`Prepared::new`] with the same inputs, of the build that stamps its phases; `stamps` is
+    /// the buffer that it takes behind its other arguments.
+    ///
+    /// # Errors
+    /// As [`Prepared::new`], for a kernel that has no such build, and for one whose symbol takes
+    /// other parameters.
+    pub fn stamped(
+        device: &mut dyn Device,
+        kernel: &dyn Kernel,
+        dims: &Dims,
+        (seed, stamps): (u64, &Argument),
+    ) -> Result<Prepared, RunError> {
+        let mut spec = kernel.spec().clone();
+        let Some(build) = spec.stamps.take() else { return Err(no_stamps(&spec)) };
+        spec.module = Some(build.module);
+        for launch in &mut spec.launches {
+            launch.symbol.clone_from(&build.symbol);
+        }
+        Prepared::build(device, (kernel, &spec), dims, (seed, Some(stamps)))
+    }
+
+    fn build(
+        device: &mut dyn Device,
+        (kernel, spec): (&dyn Kernel, &Spec),
+        dims: &Dims,
+        (seed, stamps): (u64, Option<&Argument>),
+    ) -> Result<Prepared, RunError> {
         let inputs = inputs(kernel, dims, seed)?;
         let request = RunRequest::new(dims, &inputs);
         let bytes = bytes_moved(spec, dims)?;
         let module = load(device, spec)?;
         let made = Memory::allocate(device, spec, &request).and_then(|memory| {
-            let pack = |launch| packed(spec, launch, &request, (module, &memory));
-            match spec.launches.iter().map(pack).collect() {
+            let mut pack = |launch: &LaunchSpec| {
+                let (symbol, mut launch) = packed(spec, launch, &request, (module, &memory))?;
+                launch.arguments.extend(stamps.cloned());
+                check_stamps(device, &symbol, &launch, stamps)?;
+                Ok((symbol, launch))
+            };
+            match spec.launches.iter().map(&mut pack).collect() {
                 Ok(launches) => Ok(Prepared { module, memory, launches, bytes }),
                 Err(error) => {
                     // The first error is the one to report; freeing is only tidiness after it.
@@ -87,6 +123,15 @@ impl Prepared {
         self.bytes
     }
 
+    /// The bytes of every output by name, as they are now. Waits for the device.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn outputs(&self, device: &mut dyn Device) -> Result<BTreeMap<String, Vec<u8>>, RunError> {
+        device.synchronize().map_err(|error| run_error(&error))?;
+        self.memory.outputs(device)
+    }
+
     /// Gives everything back.
     ///
     /// # Errors
@@ -96,6 +141,59 @@ impl Prepared {
         let unloaded = device.unload(self.module).map_err(|error| run_error(&error));
         freed.and(unloaded)
     }
+}
+
+/// How many warps or blocks of a kernel stamp at a shape.
+///
+/// # Errors
+/// For a kernel that has no stamped build, and for a grid or block of more than one axis: lanes
+/// are numbered along x.
+pub fn stamp_lanes(spec: &Spec, dims: &Dims) -> Result<u32, RunError> {
+    let (Some(stamps), Some(launch)) = (&spec.stamps, spec.launches.first()) else {
+        return Err(no_stamps(spec));
+    };
+    let grid = sizes("grid", launch, &launch.grid, dims)?;
+    let block = sizes("block", launch, &launch.block, dims)?;
+    if [grid, block].iter().any(|sizes| sizes[1..] != [1, 1]) {
+        let place = &launch.source;
+        let message = format!("{place}: lanes of stamps are numbered along x, and only along it");
+        return Err(RunError::request(message));
+    }
+    let lanes = match stamps.lanes {
+        StampLanes::Blocks => u64::from(grid[0]),
+        StampLanes::Warps => (u64::from(grid[0]) * u64::from(block[0])).div_ceil(32),
+    };
+    u32::try_from(lanes).map_err(|_| RunError::request(format!("{lanes} lanes are too many")))
+}
+
+fn no_stamps(spec: &Spec) -> RunError {
+    RunError::Request {
+        message: format!("the kernel `{}` has no stamped build", spec.name),
+        hint: Some("add `stamps = { module = ..., phases = [...] }` to its manifest".to_owned()),
+    }
+}
+
+/// A stamped kernel takes as many parameters as it is passed, and the stamps as the last.
+fn check_stamps(
+    device: &mut dyn Device,
+    symbol: &str,
+    launch: &Launch<'_>,
+    stamps: Option<&Argument>,
+) -> Result<(), RunError> {
+    let Some(Argument::Bytes(bytes)) = stamps else { return Ok(()) };
+    let facts = device.kernel_facts(launch.module, symbol).map_err(|error| run_error(&error))?;
+    let Some(taken) = facts.parameter_sizes else { return Ok(()) };
+    if taken.len() == launch.arguments.len() && taken.last() == Some(&bytes.len()) {
+        return Ok(());
+    }
+    Err(RunError::Request {
+        message: format!(
+            "`{symbol}` takes {} parameters, and its launch passes {} with the stamps as the last",
+            taken.len(),
+            launch.arguments.len()
+        ),
+        hint: Some("is it compiled with ASSAY_STAMPS, and ASSAY_STAMPS_PARAMETER last?".to_owned()),
+    })
 }
 
 /// Ordinary inputs: magnitudes in [0.5, 2), or what the kernel builds itself.

@@ -76,6 +76,8 @@ pub struct Spec {
     pub backends: Vec<String>,
     /// Warp instructions one launch may take, where the default guess is too small.
     pub budget: Option<Extent>,
+    /// The build of it whose phases are stamped, where there is one.
+    pub stamps: Option<StampsSpec>,
     /// Where it was registered.
     pub source: SourcePlace,
 }
@@ -134,6 +136,7 @@ impl Spec {
             drawn_as: None,
             backends: Vec::new(),
             budget: None,
+            stamps: None,
             source: SourcePlace::default(),
         }
     }
@@ -272,6 +275,31 @@ impl ModuleRef {
             _ => own <= other,
         }
     }
+}
+
+/// A build of a kernel that stamps its phases. Its one launch is the kernel's own, with the buffer
+/// of stamps behind the other arguments.
+#[derive(Debug, Clone)]
+pub struct StampsSpec {
+    /// The stamped code.
+    pub module: Arc<ModuleRef>,
+    /// The kernel's symbol in it.
+    pub symbol: String,
+    /// The names of the phases, in the order of their numbers.
+    pub phases: Vec<String>,
+    /// What stamps.
+    pub lanes: StampLanes,
+    /// Stamps of one lane at the most, its end included.
+    pub most: u32,
+}
+
+/// What has a lane of stamps of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StampLanes {
+    /// Every warp.
+    Warps,
+    /// Every block.
+    Blocks,
 }
 
 /// The kinds of compiled code a manifest can name.

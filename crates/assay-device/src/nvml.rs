@@ -94,7 +94,7 @@ pub struct TelemetrySample {
 impl TelemetrySample {
     /// Whether something other than idleness holds the clocks down.
     pub fn is_throttled(&self) -> bool {
-        self.throttle_bits.is_some_and(|bits| bits & !idle_bit() != 0)
+        self.throttle_bits.is_some_and(holds_clocks_down)
     }
 
     /// Whether the power limit is under the board's own, by more than a watt.
@@ -135,6 +135,11 @@ pub fn throttle_words(bits: u64) -> Vec<String> {
         known.map_or_else(|| format!("reason bit {n}"), |reason| reason.1.to_string())
     };
     (0..u64::BITS).filter(|n| bits >> n & 1 == 1).map(word).collect()
+}
+
+/// Whether any of the bits holds clocks down: all but idleness do, those without a word too.
+pub fn holds_clocks_down(bits: u64) -> bool {
+    bits & !idle_bit() != 0
 }
 
 /// What one lane carries one way: transfers a second less the encoding (8 bits in 10, then 128 in
@@ -313,6 +318,27 @@ impl Telemetry {
             throttle_bits,
             missing,
         }
+    }
+
+    /// Power, temperature and the reasons alone, which is what a measurement watches: a few calls
+    /// fewer than [`Telemetry::sample`].
+    pub fn vitals(&self) -> TelemetrySample {
+        let f = &self.functions;
+        let mut found = TelemetrySample::default();
+        match self.ask(f.power) {
+            Ok(milliwatts) => found.power_w = Some(f64::from(milliwatts) / 1e3),
+            Err(why) => found.missing.push(format!("power: {why}")),
+        }
+        match self.ask_kind(f.temperature, CORE_SENSOR) {
+            Ok(degrees) => found.temperature_c = Some(f64::from(degrees)),
+            Err(why) => found.missing.push(format!("temperature: {why}")),
+        }
+        match self.reasons() {
+            Ok(bits) => found.throttle_bits = Some(bits),
+            Err(why) => found.missing.push(format!("throttle reasons: {why}")),
+        }
+        found.throttle = found.throttle_bits.map(throttle_words).unwrap_or_default();
+        found
     }
 
     /// How the GPU is set up.

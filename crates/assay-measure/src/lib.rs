@@ -25,6 +25,7 @@ pub mod sweep;
 mod ulp;
 mod verdict;
 mod versus;
+mod watch;
 
 pub use clock::{Taken, is_off, reference_clock};
 pub use drift::dossier_drift;
@@ -38,3 +39,4 @@ pub use summary::Summary;
 pub use ulp::ulp_diff;
 pub use verdict::{Bar, Judged, Pairs, decide, effect, judge};
 pub use versus::VersusPlan;
+pub use watch::{Gauge, Reading};

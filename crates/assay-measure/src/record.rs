@@ -37,6 +37,7 @@ pub fn series(samples: &Samples) -> Series {
         held: samples.held,
         ended: ended(samples.ended).to_owned(),
         seconds: samples.wall_s,
+        watched: samples.watched.clone(),
     }
 }
 
@@ -127,6 +128,8 @@ pub fn versus_series(
         rounds: a.n.min(b.n),
         rejected_rounds: (a.rejected.len() + b.rejected.len()) as u64,
         interleaved: false,
+        samples: None,
+        watched: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! What was measured, sample by sample, and how it ended.
 
+use assay_record::Watched;
+
 /// How durations were obtained.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
@@ -68,6 +70,8 @@ pub struct Samples {
     pub confidence: f64,
     /// What makes the numbers doubtful: clocks that never settled, a time limit that came first.
     pub doubts: Vec<String>,
+    /// What the board told of itself between the samples, where something was to ask.
+    pub watched: Option<Watched>,
 }
 
 impl Samples {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use assay_device::Device;
 use assay_num::random::SplitMix64;
-use assay_record::Versus;
+use assay_record::{Rounds, Versus};
 
 use crate::MeasureError;
 use crate::clock::{Taken, is_off, reference_clock};
@@ -12,6 +12,7 @@ use crate::plan::{Cache, Plan};
 use crate::stopwatch::span::Content;
 use crate::stopwatch::{Stopwatch, Work};
 use crate::verdict::{Bar, Judged, Pairs, effect, judge};
+use crate::watch::Watch;
 
 /// How two kernels are to be compared.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -55,41 +56,48 @@ impl Stopwatch {
             b(device, self.stream())?;
         }
         device.synchronize()?;
+        self.watch.iter_mut().for_each(Watch::begin);
         let (began, mut look_at) = (Instant::now(), plan.least_samples as usize);
         let mut random = SplitMix64::new(plan.seed).fork("order of rounds");
         let mut rounds: Vec<Round> = Vec::new();
         let last = loop {
-            rounds.push(self.round(device, plan, &mut random, (&mut *a, &mut *b))?);
+            let before = 3 * rounds.len();
+            rounds.push(self.round(device, (plan, before), &mut random, (&mut *a, &mut *b))?);
             let late = began.elapsed().as_secs_f64() >= plan.time_limit_s;
             let full = rounds.len() >= plan.most_samples as usize;
             if rounds.len() >= look_at || late || full {
                 // Looks grow apart, so that there are few of them.
                 look_at = rounds.len() * 2;
-                let (pairs, kept) = pair(&rounds, plan.clock_tolerance_rel);
-                if late || full || is_narrow(&pairs, kept, asked) {
-                    break (pairs, kept);
+                let paired = pair(&rounds, plan.clock_tolerance_rel);
+                if late || full || is_narrow(&paired, asked) {
+                    break paired;
                 }
             }
         };
-        let judged = judge(&last.0, &asked.bar);
-        Ok(record(asked, judged, (baseline, candidate), (last.1, rounds.len())))
+        let judged = judge(&last.pairs, &asked.bar);
+        let spans = 3 * rounds.len();
+        let watched = self.watch.as_mut().map(|watch| watch.end(spans));
+        let samples = Some(columns(&rounds, last.rejected));
+        let record = record(asked, judged, (baseline, candidate), samples);
+        Ok(Versus { watched, ..record })
     }
 
     fn round(
         &mut self,
         device: &mut dyn Device,
-        plan: &Plan,
+        (plan, before): (&Plan, usize),
         random: &mut SplitMix64,
         (a, b): (&mut Work<'_>, &mut Work<'_>),
     ) -> Result<Round, MeasureError> {
         let mut order = [0, 1, 2];
         random.shuffle(&mut order);
         let mut round = [Taken { duration_ns: 0.0, sm_clock_mhz: None }; 3];
-        for which in order {
+        for (done, which) in (before + 1..).zip(order) {
             let work: &mut Work<'_> = if which == 1 { &mut *b } else { &mut *a };
             let mut content = Content::Calls(work, plan.launches_per_sample);
             let span = self.span(device, plan.cache, plan.hold_limit_s, &mut content)?;
             round[which] = self.sample(span, plan);
+            self.look_at_gauges(done);
         }
         Ok(round)
     }
@@ -102,19 +110,29 @@ impl Stopwatch {
     }
 }
 
+/// What the rounds say.
+struct Paired {
+    pairs: Pairs,
+    /// Rounds kept.
+    kept: usize,
+    /// The places of the others.
+    rejected: Vec<u64>,
+}
+
 /// The rounds whose spans were all taken at one clock, as logarithms of ratios.
-fn pair(rounds: &[Round], tolerance: f64) -> (Pairs, usize) {
+fn pair(rounds: &[Round], tolerance: f64) -> Paired {
     let all: Vec<Taken> = rounds.iter().flatten().copied().collect();
     let reference = reference_clock(&all);
-    let mut pairs = Pairs::default();
-    let mut kept = 0;
-    for [a, b, again] in rounds {
+    let mut paired = Paired { pairs: Pairs::default(), kept: 0, rejected: Vec::new() };
+    for (place, [a, b, again]) in (0..).zip(rounds) {
         let spans = [a, b, again];
         let positive = spans.iter().all(|span| span.duration_ns > 0.0);
         if !positive || spans.iter().any(|span| is_off(span, reference, tolerance)) {
+            paired.rejected.push(place);
             continue;
         }
-        kept += 1;
+        paired.kept += 1;
+        let pairs = &mut paired.pairs;
         let baseline = f64::midpoint(a.duration_ns.ln(), again.duration_ns.ln());
         pairs.time.push(b.duration_ns.ln() - baseline);
         pairs.control.push(again.duration_ns.ln() - a.duration_ns.ln());
@@ -125,27 +143,36 @@ fn pair(rounds: &[Round], tolerance: f64) -> (Pairs, usize) {
             pairs.cycles.push(b.duration_ns.ln() - baseline + clocks);
         }
     }
-    (pairs, kept)
+    paired
 }
 
 /// Whether the difference is known as narrowly as asked, and the control too.
-fn is_narrow(pairs: &Pairs, kept: usize, asked: &VersusPlan) -> bool {
-    if kept < asked.plan.least_samples as usize {
+fn is_narrow(paired: &Paired, asked: &VersusPlan) -> bool {
+    if paired.kept < asked.plan.least_samples as usize {
         return false;
     }
     let most = asked.narrow * asked.bar.threshold_rel;
-    [&pairs.time, &pairs.control].into_iter().all(|values| {
+    [&paired.pairs.time, &paired.pairs.control].into_iter().all(|values| {
         let effect = effect(values, &asked.bar);
         (effect.upper - effect.lower) / 2.0 <= most
     })
+}
+
+/// The rounds as they are stored.
+fn columns(rounds: &[Round], rejected: Vec<u64>) -> Rounds {
+    let column = |which: usize| rounds.iter().map(|round| round[which].duration_ns).collect();
+    Rounds { baseline_ns: column(0), candidate_ns: column(1), again_ns: column(2), rejected }
 }
 
 fn record(
     asked: &VersusPlan,
     judged: Judged,
     (baseline, candidate): (&str, &str),
-    (kept, taken): (usize, usize),
+    samples: Option<Rounds>,
 ) -> Versus {
+    let (taken, rejected) = samples
+        .as_ref()
+        .map_or((0, 0), |rounds| (rounds.baseline_ns.len() as u64, rounds.rejected.len() as u64));
     Versus {
         baseline: baseline.to_owned(),
         candidate: candidate.to_owned(),
@@ -156,8 +183,10 @@ fn record(
         control: judged.control,
         threshold_rel: asked.bar.threshold_rel,
         confidence: asked.bar.confidence,
-        rounds: kept as u64,
-        rejected_rounds: (taken - kept) as u64,
+        rounds: taken - rejected,
+        rejected_rounds: rejected,
         interleaved: true,
+        samples,
+        watched: None,
     }
 }

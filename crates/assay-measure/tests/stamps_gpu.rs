@@ -30,6 +30,8 @@ fn a_stamp_costs_tens_of_cycles_and_phases_are_what_they_must_be_gpu() {
         let facts = device.facts();
         let record = StampRecord {
             schema: STAMPS_SCHEMA,
+            seed: None,
+            equal_output_bytes: None,
             kernel: "staged_sum".to_owned(),
             device: facts.name.clone(),
             driver: facts.driver.clone(),

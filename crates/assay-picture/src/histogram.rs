@@ -10,6 +10,8 @@ pub struct Histogram {
     pub title: String,
     /// The accepted samples, in nanoseconds.
     pub accepted_ns: Vec<f64>,
+    /// Those of the accepted that were taken while something held the clocks down.
+    pub throttled_ns: Vec<f64>,
     /// The rejected ones, in nanoseconds.
     pub rejected_ns: Vec<f64>,
     /// The interval of the median, in nanoseconds, where it is known.
@@ -37,19 +39,22 @@ pub fn histogram(record: &Histogram) -> String {
         return canvas.finish();
     };
     let bins = Bins::around(&accepted, low, high);
+    let throttled = usable(&record.throttled_ns);
     let (kept, lost) = (bins.counts(&accepted), bins.counts(&rejected));
+    let down = bins.counts(&throttled);
     let tallest = kept.iter().zip(&lost).map(|(a, b)| a + b).max().unwrap_or(1);
     let x = Axis::linear(bins.low, bins.high, LEFT, RIGHT);
     let y = Axis::linear(0.0, tallest as f64, BOTTOM, TOP);
     frame(&mut canvas, &x, &y, bins.high);
-    bars(&mut canvas, &bins, (&x, &y), &kept, &lost);
+    bars(&mut canvas, &bins, (&x, &y), (&kept, &down, &lost));
     band(&mut canvas, &x, record.median_interval_ns);
     middle(&mut canvas, &x, &accepted);
-    legend(&mut canvas, record.median_interval_ns.is_some(), !rejected.is_empty());
+    let interval = record.median_interval_ns.is_some();
+    legend(&mut canvas, interval, !throttled.is_empty(), !rejected.is_empty());
     canvas.finish()
 }
 
-fn usable(samples: &[f64]) -> Vec<f64> {
+pub(crate) fn usable(samples: &[f64]) -> Vec<f64> {
     let mut usable: Vec<f64> = samples.iter().copied().filter(|ns| ns.is_finite()).collect();
     usable.sort_by(f64::total_cmp);
     usable
@@ -64,7 +69,7 @@ fn most(samples: &[f64]) -> Option<f64> {
 }
 
 /// A quantile of sorted samples.
-fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+pub(crate) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     let place = part * (sorted.len().checked_sub(1)?) as f64;
     let (low, high) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
     Some(low + (high - low) * place.fract())
@@ -88,15 +93,15 @@ fn said(accepted: &[f64], rejected: &[f64], interval: Option<(f64, f64)>) -> Str
 }
 
 /// Equal bins over all samples.
-struct Bins {
-    low: f64,
-    high: f64,
-    count: usize,
+pub(crate) struct Bins {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) count: usize,
 }
 
 impl Bins {
     /// As many bins as Freedman and Diaconis give the accepted samples, within 8 and 80.
-    fn around(accepted: &[f64], low: f64, high: f64) -> Bins {
+    pub(crate) fn around(accepted: &[f64], low: f64, high: f64) -> Bins {
         let spread = match (quantile(accepted, 0.25), quantile(accepted, 0.75)) {
             (Some(low), Some(high)) => high - low,
             _ => 0.0,
@@ -107,7 +112,7 @@ impl Bins {
         Bins { low: low - margin, high: high + margin, count: wanted.clamp(8.0, 80.0) as usize }
     }
 
-    fn counts(&self, samples: &[f64]) -> Vec<usize> {
+    pub(crate) fn counts(&self, samples: &[f64]) -> Vec<usize> {
         let mut counts = vec![0; self.count];
         for sample in samples {
             let part = (sample - self.low) / (self.high - self.low);
@@ -117,7 +122,7 @@ impl Bins {
         counts
     }
 
-    fn edge(&self, index: usize) -> f64 {
+    pub(crate) fn edge(&self, index: usize) -> f64 {
         self.low + (self.high - self.low) * index as f64 / self.count as f64
     }
 }
@@ -143,17 +148,24 @@ fn frame(canvas: &mut Canvas, x: &Axis, y: &Axis, high: f64) {
     canvas.text("f-soft", 12.0, Anchor::Middle, (LEFT.midpoint(RIGHT), BOTTOM + 42.0), &label);
 }
 
-fn bars(canvas: &mut Canvas, bins: &Bins, axes: (&Axis, &Axis), kept: &[usize], lost: &[usize]) {
-    let (x, y) = axes;
-    for (index, (&kept, &lost)) in kept.iter().zip(lost).enumerate() {
+/// A bar for each bin: those kept, of these last those taken under a throttle, those rejected.
+fn bars(
+    canvas: &mut Canvas,
+    bins: &Bins,
+    (x, y): (&Axis, &Axis),
+    (kept, down, lost): (&[usize], &[usize], &[usize]),
+) {
+    for (index, ((&kept, &down), &lost)) in kept.iter().zip(down).zip(lost).enumerate() {
         let (left, right) = (x.at(bins.edge(index)), x.at(bins.edge(index + 1)));
         let width = (right - left - 1.0).max(0.5);
-        let (middle, top) = (y.at(kept as f64), y.at((kept + lost) as f64));
-        if kept > 0 {
-            canvas.rect("f-s0", (left, middle), width, BOTTOM - middle);
-        }
-        if lost > 0 {
-            canvas.rect("f-bad half", (left, top), width, middle - top);
+        let mut from = 0;
+        let free = kept.saturating_sub(down);
+        for (class, count) in [("f-s0", free), ("f-s3", kept - free), ("f-bad half", lost)] {
+            let (low, high) = (y.at(from as f64), y.at((from + count) as f64));
+            if count > 0 {
+                canvas.rect(class, (left, high), width, low - high);
+            }
+            from += count;
         }
     }
 }
@@ -178,11 +190,12 @@ fn middle(canvas: &mut Canvas, x: &Axis, accepted: &[f64]) {
     canvas.text_where_free("f-s1 b", 12.0, &places, &text);
 }
 
-fn legend(canvas: &mut Canvas, interval: bool, rejected: bool) {
+fn legend(canvas: &mut Canvas, interval: bool, throttled: bool, rejected: bool) {
     let mut x = 24.0;
     let y = HEIGHT - 12.0;
     let entries = [
         (true, "f-s0", "accepted"),
+        (throttled, "f-s3", "clocks held down next to it"),
         (interval, "f-s1 half", "interval of the median"),
         (rejected, "f-bad half", "rejected: its clock sagged"),
     ];

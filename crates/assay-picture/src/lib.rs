@@ -5,7 +5,9 @@
 //! dark page. Text is placed by a bookkeeper that knows what is there already ([`Canvas`]), so that
 //! no label hides another.
 
+mod bench;
 mod canvas;
+mod distributions;
 mod dossier;
 mod heat;
 mod histogram;
@@ -16,6 +18,7 @@ mod style;
 mod timeline;
 
 pub use canvas::{Anchor, Canvas};
+pub use distributions::{Distribution, Distributions, Effects, distributions};
 pub use dossier::dossier_ladder;
 pub use heat::heat_map;
 pub use histogram::{Histogram, histogram};

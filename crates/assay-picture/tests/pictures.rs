@@ -7,7 +7,9 @@ mod rules;
 
 use std::path::Path;
 
-use assay_picture::{RoofSource, Roofline, Rung, heat_map, histogram, ladder, roofline, timeline};
+use assay_picture::{
+    RoofSource, Roofline, Rung, distributions, heat_map, histogram, ladder, roofline, timeline,
+};
 
 /// All pictures of the fixed records, by the names of their files.
 fn pictures() -> Vec<(&'static str, String)> {
@@ -15,6 +17,9 @@ fn pictures() -> Vec<(&'static str, String)> {
         ("roofline", roofline(&records::device())),
         ("roofline_crowded", roofline(&records::crowded())),
         ("histogram", histogram(&records::samples())),
+        ("histogram_throttled", histogram(&records::throttled())),
+        ("distributions", distributions(&records::turns())),
+        ("distributions_apart", distributions(&records::apart())),
         ("ladder", ladder("Latencies of a made-up device", &records::rungs())),
         ("timeline", timeline(&records::stamps(8, 4))),
         ("timeline_many", timeline(&records::stamps(200, 9))),
@@ -66,6 +71,8 @@ fn no_record_however_odd_breaks_a_picture() {
         roofline(&records::odd_roofline()),
         histogram(&assay_picture::Histogram::default()),
         histogram(&records::odd_samples()),
+        distributions(&assay_picture::Distributions::default()),
+        distributions(&records::odd_distributions()),
         ladder("", &[]),
         timeline(&records::stamps(0, 0)),
         heat_map(&assay_record::ErrorMap::new("empty", 0, 0, "ulp")),
@@ -117,4 +124,27 @@ fn a_dossier_gives_its_measured_rates_as_roofs_and_its_latencies_in_order() {
     let names: Vec<&str> = rungs.iter().map(|rung| rung.name.as_str()).collect();
     assert_eq!(names, ["shared", "dram"]);
     assert_eq!(rungs[1].nanoseconds, Some(323.0));
+}
+
+#[test]
+fn a_series_marks_the_kept_samples_next_to_a_throttle_and_no_others() {
+    let series = records::series(20_000.0, 10);
+    let histogram = assay_picture::Histogram::of("x", &series);
+    // Places 3 and 4 are marked, 3 was rejected; of those kept, place 4 is the fourth.
+    assert_eq!(histogram.throttled_ns, [series.duration_ns[3]]);
+    let mut free = series.clone();
+    free.watched = None;
+    assert!(assay_picture::Histogram::of("x", &free).throttled_ns.is_empty());
+}
+
+#[test]
+fn a_comparison_in_turns_has_its_control_beside_it_and_one_of_records_has_none() {
+    let rows = |record: &assay_picture::Distributions| -> Vec<String> {
+        record.rows.iter().map(|row| row.name.clone()).collect()
+    };
+    let turns = records::turns();
+    assert_eq!(rows(&turns), ["plain", "changed", "plain again"]);
+    assert_eq!(turns.rows[0].rejected_ns.len(), 2, "rejected rounds are apart");
+    assert_eq!(turns.effects.bars.len(), 3);
+    assert_eq!(rows(&records::apart()), ["plain", "changed"]);
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::stored::{self, Unread};
-use crate::{Conditions, ProbedDevice, Standing};
+use crate::{Conditions, ProbedDevice, Standing, Watched};
 
 /// The schema of benchmarks that this version writes, and the newest that it reads.
 pub const BENCH_SCHEMA: u32 = 1;
@@ -80,6 +80,15 @@ pub struct Timing {
     /// Operations of one run, a multiply-add counted as two, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flop: Option<f64>,
+    /// Where that number is from: `stated` or `counted from the formula`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flop_source: Option<String>,
+    /// The operations by kind, where they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flop_counted: Option<FlopCount>,
+    /// Why they could not be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flop_reason: Option<String>,
     /// Bytes a second, over the median duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,
@@ -92,6 +101,19 @@ pub struct Timing {
     /// What makes the numbers doubtful.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
+}
+
+/// Operations of one run as its formula asks for them, a multiply-add counted as two.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct FlopCount {
+    /// Additions and subtractions.
+    pub additions: f64,
+    /// Multiplications.
+    pub multiplications: f64,
+    /// Divisions.
+    pub divisions: f64,
+    /// Roots, exponentials and other functions, one each.
+    pub functions: f64,
 }
 
 /// Samples of one quantity, and what they say. Times are in nanoseconds per run.
@@ -141,6 +163,9 @@ pub struct Series {
     pub ended: String,
     /// Wall time, in seconds.
     pub seconds: f64,
+    /// What the board told of itself between the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
 }
 
 /// A sample that was not kept.
@@ -237,6 +262,26 @@ pub struct Versus {
     pub rejected_rounds: u64,
     /// Whether the samples were taken in turns; from two records they were not.
     pub interleaved: bool,
+    /// Every round, where they were taken in turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Rounds>,
+    /// What the board told of itself between the spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
+}
+
+/// The rounds of a comparison, in the order taken. Times are in nanoseconds per run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Rounds {
+    /// The baseline's, one a round.
+    pub baseline_ns: Vec<f64>,
+    /// The candidate's.
+    pub candidate_ns: Vec<f64>,
+    /// The baseline's second one, the control.
+    pub again_ns: Vec<f64>,
+    /// The rounds rejected for a clock that was off, by place, from 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<u64>,
 }
 
 /// Why a text could not be read as a benchmark.

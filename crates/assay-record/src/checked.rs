@@ -91,7 +91,7 @@ mod tests {
 
     fn result(gates: Vec<GateResult>, error: Option<&str>) -> KernelResult {
         let (kernel, error) = ("scale".to_owned(), error.map(str::to_owned));
-        KernelResult { kernel, control_for: None, gates, error, seconds: 0.0 }
+        KernelResult { kernel, control_for: None, gates, error, build: None, seconds: 0.0 }
     }
 
     #[test]

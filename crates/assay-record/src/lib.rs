@@ -30,10 +30,11 @@ mod shard;
 mod stamps;
 mod stored;
 mod sweep;
+mod watched;
 
 pub use bench::{
-    BENCH_SCHEMA, BenchError, BenchRecord, Effect, Placement, RejectedSample, Series, Timing,
-    Verdict, Versus,
+    BENCH_SCHEMA, BenchError, BenchRecord, Effect, FlopCount, Placement, RejectedSample, Rounds,
+    Series, Timing, Verdict, Versus,
 };
 pub use case::{CaseName, CaseNameError};
 pub use certificate::{
@@ -61,8 +62,10 @@ pub use number::Number;
 pub use outcome::Outcome;
 pub use recipe::{FuzzShape, Recipe, RecipeError, ViewStep};
 pub use report::{
-    DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Smallest, Summary,
+    Build, DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Smallest,
+    Summary,
 };
 pub use shard::{NoPart, Part, Shard};
 pub use stamps::{Mark, PhaseStatistics, STAMPS_SCHEMA, StampLane, StampOverhead, StampRecord};
 pub use sweep::{Configuration, RowStatus, SWEEP_SCHEMA, SweepRecord, SweepRow, SweepVerdict};
+pub use watched::{ReasonSeen, Spread, Watched};

@@ -116,8 +116,22 @@ pub struct KernelResult {
     /// Why no gate could be run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The build that was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// Time spent, in seconds.
     pub seconds: f64,
+}
+
+/// What a result is of: a kernel of the same name with another build is another kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Build {
+    /// The digest of the compiled code: its PTX, cubin or fatbin, byte for byte.
+    pub code: String,
+    /// The digest of the contract: arguments, launches, and the formula or rule that judges it.
+    pub contract: String,
+    /// The shapes that it promises to be right at, and those that it was called at, in words.
+    pub shapes: String,
 }
 
 impl KernelResult {

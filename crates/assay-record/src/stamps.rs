@@ -23,6 +23,13 @@ pub struct StampRecord {
     pub date: String,
     /// The command line.
     pub command: String,
+    /// The seed of the inputs, of a kernel that a manifest registers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Bytes of outputs of the stamped build that were held against the build that ships; all of
+    /// them are the same, or there would be no record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equal_output_bytes: Option<u64>,
     /// The phases' names; a mark holds an index into them.
     pub phases: Vec<String>,
     /// One lane per warp or block that stamped.

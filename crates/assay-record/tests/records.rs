@@ -83,6 +83,7 @@ fn report() -> Report {
             control_for: Some(Gate::Fp32Sums),
             gates: vec![gate],
             error: None,
+            build: None,
             seconds: 0.25,
         }],
         faults: vec![fault()],
@@ -234,6 +235,7 @@ fn a_kernel_passes_only_if_something_passed_and_nothing_else_happened() {
         control_for: Some(Gate::Repeat),
         gates,
         error: None,
+        build: None,
         seconds: 0.0,
     };
     let pass = gate(Gate::Shapes, Outcome::Pass);

@@ -4,12 +4,14 @@ use std::ops::Range;
 
 use assay_num::Format;
 
+use crate::arithmetic::Arithmetic;
 use crate::error::EvaluationError;
 use crate::evaluate::Evaluation;
 use crate::extent::Dims;
 use crate::plan::{Access, Int, Program, Source, Stage};
 use crate::reductions;
 use crate::region::{Affine, Interval, affine_forms, hull, interval_of, intervals};
+use crate::signature::Inputs;
 
 /// The most elements that the stages of one evaluation may hold together.
 pub const MAX_ELEMENTS: f64 = (1u64 << 28) as f64;
@@ -72,6 +74,20 @@ impl<'a> Frame<'a> {
         frame.check_size()?;
         frame.land();
         frame.set_drop(evaluation)?;
+        Ok(frame)
+    }
+
+    /// A program at given dims with no inputs: which indices of each stage the outputs need.
+    pub(crate) fn without_inputs(program: &'a Program, at: &Dims) -> Framed<Self> {
+        let dims = dim_values(program, at)?;
+        let shape = |statement: &crate::plan::PlannedStatement| -> Framed<Vec<i64>> {
+            statement.shape.iter().map(|extent| extent.size(at)).collect()
+        };
+        let shapes = program.statements.iter().map(shape).collect::<Framed<Vec<_>>>()?;
+        let stages = program.stages.iter().map(|_| None).collect();
+        let mut frame = Self { program, dims, inputs: Vec::new(), shapes, stages };
+        let (inputs, arithmetic) = (Inputs::default(), Arithmetic::default());
+        frame.demand(&Evaluation::new(at, &inputs, &arithmetic))?;
         Ok(frame)
     }
 

@@ -38,6 +38,7 @@ mod bound;
 mod bound_sum;
 mod build;
 mod check;
+mod count;
 mod depth;
 mod error;
 mod evaluate;
@@ -70,6 +71,7 @@ mod variance;
 
 pub use arithmetic::{Arithmetic, Division, Exponential, HyperbolicTangent, Root, TensorCores};
 pub use ast::ReduceOperation;
+pub use count::{Operations, Uncountable};
 pub use error::{EvaluationError, FormulaError};
 pub use evaluate::{Bounded, Drop, Evaluation, FixtureProblem, Order, ProblemKind, Replay};
 pub use extent::{Dims, Extent};

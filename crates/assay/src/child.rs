@@ -108,6 +108,7 @@ fn nothing_judged(kernel: &str) -> KernelOutcome {
         control_for: None,
         gates: Vec::new(),
         error: None,
+        build: None,
         seconds: 0.0,
     };
     KernelOutcome { result, exit: ExitCode::Holds, hint: None, skipped: true }

@@ -143,7 +143,8 @@ fn in_children(
 pub(crate) fn comparison(name: &str, result: GateResult) -> KernelOutcome {
     let seconds = 0.0;
     let (kernel, gates) = (name.to_owned(), vec![result]);
-    let result = KernelResult { kernel, control_for: None, gates, error: None, seconds };
+    let result =
+        KernelResult { kernel, control_for: None, gates, error: None, build: None, seconds };
     KernelOutcome { result, exit: ExitCode::Holds, hint: None, skipped: false }
 }
 

@@ -140,6 +140,7 @@ pub(crate) fn merge(mut kernels: Vec<KernelOutcome>, outcome: KernelOutcome) -> 
             kernel.exit = kernel.exit.worst(outcome.exit);
             kernel.result.gates.extend(outcome.result.gates);
             kernel.result.seconds += outcome.result.seconds;
+            kernel.result.build = kernel.result.build.take().or(outcome.result.build);
             if kernel.result.error.is_none() {
                 kernel.result.error = outcome.result.error;
                 kernel.hint = outcome.hint;
@@ -358,6 +359,7 @@ fn dead(
         control_for,
         gates: Vec::new(),
         error: None,
+        build: None,
         seconds: 0.0,
     };
     match at {

@@ -16,6 +16,7 @@ use assay_record::ExitCode;
 
 use crate::cli::CheckArguments;
 use crate::console::Console;
+use crate::failure::Failure;
 use crate::triton::TritonFiles;
 
 /// Every manifest, PTX file and source below `kernels/cuda/`, by its path from there.
@@ -93,6 +94,19 @@ impl Suite {
     pub(crate) fn take(&mut self, name: &str) -> Option<ManifestKernel> {
         let place = self.kernels.iter().position(|kernel| kernel.spec().name == name)?;
         Some(self.kernels.remove(place))
+    }
+
+    /// The kernel of a name, or what is wrong with it.
+    pub(crate) fn kernel(&mut self, name: &str) -> Result<ManifestKernel, Failure> {
+        if let Some(kernel) = self.take(name) {
+            return Ok(kernel);
+        }
+        let mistake = self.errors.iter().find(|error| error.kernel.as_deref() == Some(name));
+        Err(match mistake {
+            Some(error) => Failure::request(format!("`{name}` cannot be run: {error}")),
+            None => Failure::request(format!("there is no kernel `{name}`"))
+                .hint(format!("the kernels are {}", self.names().join(", "))),
+        })
     }
 
     /// The names of all kernels that are no controls.

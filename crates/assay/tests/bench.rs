@@ -31,6 +31,9 @@ fn timing(name: &str, ns: f64) -> Timing {
         recorded_reason: None,
         bytes: None,
         flop: None,
+        flop_source: None,
+        flop_counted: None,
+        flop_reason: None,
         bytes_per_s: None,
         flop_per_s: None,
         roofline: None,
@@ -134,6 +137,79 @@ fn two_records_are_compared_and_only_a_wish_makes_slow_an_error() {
     assert_eq!(verdicts, [Verdict::Slow, Verdict::Same, Verdict::Fast]);
     let wide = [&compare[..], &["--threshold", "20", "--fail-on-slow"]].concat();
     assert_eq!(said(&wide).0, Some(0));
+}
+
+#[test]
+fn two_records_are_drawn_side_by_side_without_a_gpu() {
+    let before = file("drawn-before", &[("a/n=1", 1e4), ("b/n=1", 1e4)]);
+    let after = file("drawn-after", &[("a/n=1", 1.05e4), ("b/n=1", 1e4)]);
+    let (before, after) = (before.to_string_lossy(), after.to_string_lossy());
+    let compare = ["bench", "--compare", &before, &after];
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-svg");
+    let shown = folder.to_string_lossy();
+    let (code, _, stderr) = said(&[&compare[..], &["--svg", &shown]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let picture = |name: &str| std::fs::read_to_string(folder.join(name)).expect(name);
+    let slow = picture("a-n=1-against-a-n=1-before.svg");
+    assert!(slow.contains("a/n=1: SLOW") && slow.contains("difference in time"), "{slow}");
+    assert!(picture("b-n=1-against-b-n=1-before.svg").contains("b/n=1: SAME"));
+    let one = folder.join("one.svg").to_string_lossy().into_owned();
+    let (code, _, stderr) = said(&[&compare[..], &["--svg", &one]].concat());
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("2 pictures") && stderr.contains("folder"), "{stderr}");
+}
+
+/// A manifest of one kernel in a folder of its own; `change` does something to its PTX.
+fn built(folder: &str, change: impl Fn(String) -> String) -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../kernels/measure");
+    let read = |name: &str| std::fs::read_to_string(from.join(name)).expect("a file");
+    let write = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).expect("it is written");
+    };
+    write("row_softmax.toml", read("row_softmax.toml"));
+    write("row_softmax_stamped.ptx", read("row_softmax_stamped.ptx"));
+    write("row_softmax.ptx", change(read("row_softmax.ptx")));
+    folder.join("row_softmax.toml").to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_trusted_report_is_of_this_build_to_the_byte_or_refused() {
+    let manifest = built("report-same", |text| text);
+    let report = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report.json");
+    let report = report.to_string_lossy().into_owned();
+    let only = ["--only", "row_softmax/shapes", "--json", &report];
+    let (code, _, stderr) = said(&[&["check", "--manifest", &manifest], &only[..]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let bench = |manifest: &str| {
+        let trusted = ["--device", "emulator", "--report", &report];
+        said(&[&["bench", "row_softmax", "--manifest", manifest], &trusted[..]].concat())
+    };
+    // The control: the same build gets as far as the device, which has no clock.
+    let (code, _, stderr) = bench(&manifest);
+    assert_eq!(code, Some(3), "{stderr}");
+    let other = built("report-other", |text| text.replacen("NVIDIA NVVM", "NVIDIA nVVM", 1));
+    let (code, _, stderr) = bench(&other);
+    assert_eq!(code, Some(2), "{stderr}");
+    for words in ["another `row_softmax`", "its code has the digest", "hint: assay check"] {
+        assert!(stderr.contains(words), "{words}: {stderr}");
+    }
+    let text = std::fs::read_to_string(&manifest).expect("it was written");
+    for (from, to, words) in [
+        ("served = [1000, 2048]", "served = [1000, 2048, 4096]", "it was judged at"),
+        ("block = [256]", "block = [128]", "its arguments, launches, formula or promises"),
+    ] {
+        std::fs::write(&manifest, text.replace(from, to)).expect("it is written");
+        let (code, _, stderr) = bench(&manifest);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(words), "{words}: {stderr}");
+    }
+    let old = std::fs::read_to_string(&report).expect("a report").replace("\"build\"", "\"b\"");
+    std::fs::write(&report, old).expect("it is written");
+    let (code, _, stderr) = bench(&other);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("does not say which build"), "{stderr}");
 }
 
 #[test]

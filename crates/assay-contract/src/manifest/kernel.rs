@@ -15,10 +15,11 @@ use super::error::{ManifestError, nearest_hint};
 use super::formula::read_formula;
 use super::module::Module;
 use super::reader::{Entry, Table, check_name};
+use super::stamps::read_stamps;
 use crate::limits::{self, chips_named};
 use crate::spec::{ArgumentSpec, DimSpec, Role, RuleSpec, SourcePlace, Spec};
 
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 26] = [
     "module",
     "family",
     "formula",
@@ -43,6 +44,7 @@ const KEYS: [&str; 25] = [
     "backends",
     "budget",
     "chips",
+    "stamps",
     "what",
 ];
 const DIM_KEYS: [&str; 5] = ["served", "tile", "step", "least", "most"];
@@ -80,6 +82,8 @@ pub(super) fn read_kernel(
     check_rule(&table, &spec)?;
     read_formula(&table, &mut spec)?;
     read_arithmetic(&table, &mut spec)?;
+    spec.stamps =
+        table.get("stamps").map(|entry| read_stamps(&entry, &spec, modules)).transpose()?;
     let chips = table.get("chips").map(|chips| read_chips(&chips)).transpose()?;
     match module.clone()? {
         Module::Broken(error) => Err(error),

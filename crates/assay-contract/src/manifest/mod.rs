@@ -14,6 +14,7 @@ mod images;
 mod kernel;
 mod module;
 mod reader;
+mod stamps;
 mod triton;
 
 use std::collections::BTreeMap;

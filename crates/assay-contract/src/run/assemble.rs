@@ -21,6 +21,7 @@ pub(super) fn assemble(spec: &Spec, units: Vec<UnitResult>) -> KernelOutcome {
             control_for: spec.control_for,
             gates: Vec::new(),
             error: None,
+            build: crate::build(spec),
             seconds,
         },
         exit: ExitCode::Holds,

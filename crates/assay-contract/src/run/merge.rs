@@ -100,6 +100,7 @@ fn join(kernels: &mut BTreeMap<String, KernelResult>, found: KernelResult) {
     kernel.gates.extend(found.gates);
     kernel.gates.sort_by_key(|result| result.gate);
     kernel.error = kernel.error.take().or(found.error);
+    kernel.build = kernel.build.take().or(found.build);
     kernel.seconds += found.seconds;
 }
 

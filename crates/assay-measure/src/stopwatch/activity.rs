@@ -65,6 +65,7 @@ impl Stopwatch {
         for _ in 0..LOOK_EVERY {
             let mut content = Content::Calls(&mut *work, plan.launches_per_sample);
             spans.push(self.span(device, plan.cache, plan.hold_limit_s, &mut content)?);
+            self.look_at_gauges(taken.len() + spans.len());
         }
         let records = activity.take().map_err(|error| no_records(&error))?;
         let busy = busy_ns(records, plan.cache == Cache::Cold);

@@ -13,6 +13,7 @@ use crate::clock::{Taken, is_off, reference_clock};
 use crate::plan::{Cache, Plan};
 use crate::samples::{Ended, Method, Rejected, Samples};
 use crate::statistics::{Noise, effective_samples, median_interval, quantile, sorted};
+use crate::watch::Watch;
 
 /// Samples between two looks at whether enough is known.
 pub(super) const LOOK_EVERY: usize = 10;
@@ -60,7 +61,13 @@ impl Stopwatch {
             work(device, self.stream)?;
         }
         device.synchronize()?;
+        self.watch.iter_mut().for_each(Watch::begin);
         Ok(())
+    }
+
+    /// Reads the board's gauges if it is time, where a span has just ended.
+    pub(crate) fn look_at_gauges(&mut self, taken: usize) {
+        self.watch.iter_mut().for_each(|watch| watch.look(taken));
     }
 
     /// Takes spans until one of the plan's conditions ends it.
@@ -82,6 +89,7 @@ impl Stopwatch {
                 self.span(device, plan.cache, plan.hold_limit_s, &mut content)?
             };
             taken.push(self.sample(span, plan));
+            self.look_at_gauges(taken.len());
             let enough = taken.len() >= plan.least_samples as usize;
             if taken.len() >= plan.most_samples as usize {
                 return Ok((taken, Ended::SampleLimit));
@@ -143,7 +151,7 @@ impl Stopwatch {
     }
 
     /// Parts what was taken into kept and rejected samples.
-    pub(super) fn samples(&self, plan: &Plan, taken: &[Taken], ended: Ended) -> Samples {
+    pub(super) fn samples(&mut self, plan: &Plan, taken: &[Taken], ended: Ended) -> Samples {
         let reference = reference_clock(taken);
         let mut samples = Samples {
             clock_reference_mhz: reference,
@@ -155,6 +163,7 @@ impl Stopwatch {
             ended,
             seed: plan.seed,
             confidence: plan.confidence,
+            watched: self.watch.as_mut().map(|watch| watch.end(taken.len())),
             ..Samples::default()
         };
         for (place, sample) in taken.iter().enumerate() {

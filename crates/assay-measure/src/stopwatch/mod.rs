@@ -11,12 +11,15 @@ mod graphs;
 mod measure;
 pub(crate) mod span;
 
+use std::time::Duration;
+
 use assay_device::{
     Allocation, Argument, BufferId, Device, DeviceError, EventId, HostBufferId, HostKind, Image,
     Launch, ModuleId, StreamId,
 };
 
 use crate::MeasureError;
+use crate::watch::{Gauge, Watch};
 pub use bracket::Bracket;
 
 /// The kernels around a timed one.
@@ -45,6 +48,8 @@ pub struct Stopwatch {
     ticket: u32,
     multiprocessors: u32,
     bracket: Bracket,
+    /// What reads the board's own gauges between samples.
+    pub(crate) watch: Option<Watch>,
 }
 
 /// Where the hold finds the word that releases it.
@@ -88,9 +93,17 @@ impl Stopwatch {
             ticket: 0,
             multiprocessors: device.facts().multiprocessors,
             bracket: Bracket::default(),
+            watch: None,
         };
         stopwatch.bracket = bracket::calibrate(&mut stopwatch, device)?;
         Ok(stopwatch)
+    }
+
+    /// Has a gauge read between samples, from now on: once before the first and once after the
+    /// last, and between them no sooner than `every` after the reading before, nor before nine
+    /// times what that one took. With a duration of zero it is read at every sample.
+    pub fn watch(&mut self, gauge: Box<dyn Gauge>, every: Duration) {
+        self.watch = Some(Watch::new(gauge, every));
     }
 
     /// What an empty span takes, and the timer's step.

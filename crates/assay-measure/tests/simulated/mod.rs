@@ -2,13 +2,17 @@
 //! made up from a seed. It has a queue that a hold keeps waiting, as a GPU does, so that all of
 //! the engine runs on it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
 
 use assay_device::{
     Allocation, Argument, BufferId, Device, DeviceError, DeviceFacts, EventId, GraphId,
     HostBufferId, HostKind, Image, KernelFacts, Launch, LaunchReport, ModuleId, StreamId,
     TimingFacts,
 };
+use assay_measure::{Gauge, Reading};
 use assay_num::random::SplitMix64;
 
 /// What is wrong with the simulated device's times.
@@ -86,6 +90,36 @@ pub(crate) struct Simulated {
     /// Launches of work after which the device is lost.
     pub(crate) dies_after: Option<u64>,
     launches: u64,
+    /// What a board's gauges see of it.
+    pub(crate) seen: Rc<Seen>,
+}
+
+/// The device from outside: its time, and whether it has something to do.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) now_ns: Cell<f64>,
+    busy: Cell<bool>,
+}
+
+/// A gauge on a simulated board, which throttles in a stretch of the device's time.
+pub(crate) struct Board {
+    pub(crate) seen: Rc<Seen>,
+    pub(crate) throttled_ns: Range<f64>,
+    /// Readings made while the device had something to do.
+    pub(crate) inside: Rc<Cell<u32>>,
+}
+
+impl Gauge for Board {
+    fn read(&mut self) -> Reading {
+        self.inside.set(self.inside.get() + u32::from(self.seen.busy.get()));
+        let down = self.throttled_ns.contains(&self.seen.now_ns.get());
+        Reading {
+            power_w: Some(if down { 690.0 } else { 400.0 }),
+            temperature_c: Some(if down { 80.0 } else { 50.0 }),
+            throttle_bits: Some(if down { 0x4 } else { 0x1 }),
+            missing: Vec::new(),
+        }
+    }
 }
 
 impl Simulated {
@@ -109,6 +143,7 @@ impl Simulated {
             flushes: 0,
             dies_after: None,
             launches: 0,
+            seen: Rc::default(),
         }
     }
 
@@ -142,6 +177,7 @@ impl Simulated {
     fn pass(&mut self, ns: f64) {
         self.cycles += ns * self.clock_mhz() / 1000.0;
         self.now_ns += ns;
+        self.seen.now_ns.set(self.now_ns);
     }
 
     fn run(&mut self, step: &Step) {
@@ -282,6 +318,7 @@ impl Device for Simulated {
 
     /// The engine's kernels by name; any other takes the nanoseconds that its argument says.
     fn launch(&mut self, _: StreamId, launch: &Launch<'_>) -> Result<LaunchReport, DeviceError> {
+        self.seen.busy.set(true);
         let given = &launch.arguments;
         match launch.symbol {
             "hold" => self.queue.push(Step::Hold {
@@ -312,6 +349,7 @@ impl Device for Simulated {
         for step in std::mem::take(&mut self.queue) {
             self.run(&step);
         }
+        self.seen.busy.set(false);
         self.lost()
     }
 

@@ -1,9 +1,11 @@
 //! Fixed records to draw, of a made-up device.
 
-use assay_picture::{Histogram, Roof, RoofKind, RoofSource, Roofline, RooflinePoint, Rung};
+use assay_picture::{
+    Distributions, Histogram, Roof, RoofKind, RoofSource, Roofline, RooflinePoint, Rung,
+};
 use assay_record::{
-    Dossier, Entry, ErrorMap, Figure, Mark, PhaseStatistics, STAMPS_SCHEMA, StampLane,
-    StampOverhead, StampRecord,
+    Dossier, Effect, Entry, ErrorMap, Figure, Mark, PhaseStatistics, RejectedSample, Rounds,
+    STAMPS_SCHEMA, Series, StampLane, StampOverhead, StampRecord, Verdict, Versus, Watched,
 };
 
 fn roof(name: &str, kind: RoofKind, value: f64) -> Roof {
@@ -90,6 +92,7 @@ pub(crate) fn samples() -> Histogram {
         title: "rms_norm_bf16 rows=4096, duration".into(),
         accepted_ns: (0..400).map(|_| around(18_500.0, 220.0)).collect(),
         rejected_ns: (0..30).map(|_| around(19_600.0, 150.0)).collect(),
+        throttled_ns: Vec::new(),
         median_interval_ns: Some((18_470.0, 18_530.0)),
     }
 }
@@ -99,6 +102,7 @@ pub(crate) fn odd_samples() -> Histogram {
         title: "one sample, and some that are none".into(),
         accepted_ns: vec![f64::NAN, 5.0, f64::INFINITY],
         rejected_ns: vec![f64::NEG_INFINITY],
+        throttled_ns: vec![f64::NAN, 7.0],
         median_interval_ns: Some((f64::NAN, 0.0)),
     }
 }
@@ -151,6 +155,8 @@ pub(crate) fn stamps(lanes: u32, phases: u32) -> StampRecord {
     });
     StampRecord {
         schema: STAMPS_SCHEMA,
+        seed: None,
+        equal_output_bytes: None,
         kernel: "staged_sum".into(),
         device: "a made-up device".into(),
         driver: None,
@@ -234,4 +240,79 @@ pub(crate) fn dossier() -> Dossier {
     let mut dossier = Dossier::from_json(text).expect("a dossier");
     dossier.entries = entries;
     dossier
+}
+
+/// Samples of about `ns`: one rejected at place 3, and a throttle next to places 3 and 4.
+pub(crate) fn series(ns: f64, count: u32) -> Series {
+    let mut seed = ns as u64;
+    let duration_ns = (0..count).map(|_| ns * (1.0 + 0.01 * noise(&mut seed))).collect();
+    let rejected = RejectedSample { duration_ns: ns * 1.1, sm_clock_mhz: Some(1500.0), place: 3 };
+    Series {
+        duration_ns,
+        rejected: vec![rejected],
+        n: u64::from(count),
+        median_ns: ns * 1.005,
+        lower_ns: ns * 1.004,
+        upper_ns: ns * 1.006,
+        watched: Some(Watched { throttled: vec![3, 4], samples: 11, ..Watched::default() }),
+        ..Series::default()
+    }
+}
+
+pub(crate) fn throttled() -> Histogram {
+    let mut series = series(20_000.0, 300);
+    let marked = Watched { throttled: (100..190).collect(), ..Watched::default() };
+    series.watched = Some(marked);
+    Histogram::of("softmax_f32/cols=4096,rows=512, duration, cold cache", &series)
+}
+
+fn versus(samples: Option<Rounds>) -> Versus {
+    let effect = |rel: f64, half: f64| Effect { rel, lower: rel - half, upper: rel + half };
+    Versus {
+        baseline: "plain".into(),
+        candidate: "changed".into(),
+        verdict: Verdict::Slow,
+        reason: "+3.01 % in time (+2.76 % to +3.26 %); the noise floor is +0.25 %".into(),
+        time: effect(0.0301, 0.0025),
+        cycles: Some(effect(0.0298, 0.002)),
+        control: Some(effect(0.0003, 0.0022)),
+        threshold_rel: 0.01,
+        confidence: 0.99,
+        rounds: 62,
+        rejected_rounds: 2,
+        interleaved: samples.is_some(),
+        samples,
+        watched: None,
+    }
+}
+
+/// A comparison in turns, with an outlier and two rejected rounds.
+pub(crate) fn turns() -> Distributions {
+    let mut seed = 5;
+    let mut around = |ns: f64| -> Vec<f64> {
+        let mut bell = || noise(&mut seed) + noise(&mut seed) + noise(&mut seed) - 1.5;
+        (0..64)
+            .map(|round| ns * (1.0 + 0.008 * bell()) * if round < 2 { 1.1 } else { 1.0 })
+            .collect()
+    };
+    let (baseline_ns, mut candidate_ns, again_ns) = (around(2e4), around(2.06e4), around(2e4));
+    candidate_ns[40] = 9e4;
+    let rejected = vec![0, 1];
+    let rounds = Rounds { baseline_ns, candidate_ns, again_ns, rejected };
+    Distributions::of(&versus(Some(rounds))).expect("rounds")
+}
+
+pub(crate) fn apart() -> Distributions {
+    let mut versus = versus(None);
+    versus.control = None;
+    Distributions::of_series(&versus, &series(2e4, 80), &series(2.06e4, 90))
+}
+
+pub(crate) fn odd_distributions() -> Distributions {
+    let mut record = apart();
+    record.rows[0].accepted_ns = vec![f64::NAN, f64::INFINITY];
+    record.rows[1].accepted_ns = vec![0.0];
+    record.effects.bars[0].1.upper = f64::NAN;
+    record.effects.threshold_rel = f64::INFINITY;
+    record
 }

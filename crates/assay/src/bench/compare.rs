@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use assay_measure::{Bar, versus_series};
-use assay_record::{BENCH_SCHEMA, BenchRecord, ExitCode, Versus};
+use assay_record::{BENCH_SCHEMA, BenchRecord, ExitCode, Timing, Versus};
 
 use super::{Arguments, read};
 use crate::failure::Failure;
@@ -19,8 +19,21 @@ pub(super) fn load(path: &Path) -> Result<BenchRecord, Failure> {
     })
 }
 
+/// Samples of other records than the one at hand, for pictures.
+#[derive(Default)]
+pub(super) struct Others {
+    /// Those held against.
+    pub(super) before: Vec<Timing>,
+    /// Those that are compared with them, where they are not the record's own.
+    pub(super) after: Option<Vec<Timing>>,
+}
+
 /// The record of a comparison of two files.
-pub(super) fn records(files: &[PathBuf], arguments: &Arguments) -> Result<BenchRecord, Failure> {
+pub(super) fn records(
+    files: &[PathBuf],
+    arguments: &Arguments,
+    others: &mut Others,
+) -> Result<BenchRecord, Failure> {
     let [before, after] = files else {
         return Err(Failure::request("--compare takes two records"));
     };
@@ -29,6 +42,7 @@ pub(super) fn records(files: &[PathBuf], arguments: &Arguments) -> Result<BenchR
     if versus.is_empty() {
         return Err(Failure::request("the records have no timed kernel in common"));
     }
+    let timings = after.timings.clone();
     let mut record = BenchRecord {
         schema: BENCH_SCHEMA,
         assay_version: VERSION.to_owned(),
@@ -46,6 +60,7 @@ pub(super) fn records(files: &[PathBuf], arguments: &Arguments) -> Result<BenchR
         let (from, to) = (&before.device.name, &record.device.name);
         record.incomplete = Some(format!("the records are of different devices: {from}, {to}"));
     }
+    (others.before, others.after) = (before.timings, Some(timings));
     Ok(record)
 }
 
@@ -57,7 +72,7 @@ pub(super) fn by_name(
 ) -> Vec<Versus> {
     let bar = bar(arguments);
     let pairs = after.timings.iter().filter_map(|new| {
-        let same = |old: &&assay_record::Timing| old.name == new.name && old.cache == new.cache;
+        let same = |old: &&Timing| old.name == new.name && old.cache == new.cache;
         let old = before.timings.iter().find(same)?;
         Some((old.duration.as_ref()?, new.duration.as_ref()?, new))
     });

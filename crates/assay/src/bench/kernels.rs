@@ -38,9 +38,14 @@ pub(super) struct Subject {
 impl Subject {
     /// `softmax/cols=4096,rows=64`.
     pub(super) fn name(&self) -> String {
-        let sizes = self.dims.iter().map(|(name, size)| format!("{name}={size}"));
-        format!("{}/{}", self.kernel.spec().name, sizes.collect::<Vec<_>>().join(","))
+        shown(&self.kernel.spec().name, &self.dims)
     }
+}
+
+/// A kernel with its sizes: `softmax/cols=4096,rows=64`.
+pub(crate) fn shown(kernel: &str, dims: &Dims) -> String {
+    let sizes = dims.iter().map(|(name, size)| format!("{name}={size}"));
+    format!("{kernel}/{}", sizes.collect::<Vec<_>>().join(","))
 }
 
 /// Everything that is to be timed.
@@ -54,15 +59,8 @@ impl Asked {
         let mut suite = Suite::load(&arguments.manifest);
         let mut subjects = Vec::new();
         for name in &arguments.kernels {
-            let Some(kernel) = suite.take(name) else {
-                let mistake = suite.errors.iter().find(|e| e.kernel.as_ref() == Some(name));
-                return Err(match mistake {
-                    Some(error) => Failure::request(format!("`{name}` cannot be run: {error}")),
-                    None => Failure::request(format!("there is no kernel `{name}`"))
-                        .hint(format!("the kernels are {}", suite.names().join(", "))),
-                });
-            };
-            let dims = dims(&kernel, &arguments.dims)?;
+            let kernel = suite.kernel(name)?;
+            let dims = shape_of(&kernel, &arguments.dims)?;
             subjects.push(Subject { kernel, dims });
         }
         Ok(Asked { subjects })
@@ -70,7 +68,7 @@ impl Asked {
 }
 
 /// The largest served shape, with the sizes that were asked for.
-fn dims(kernel: &ManifestKernel, asked: &Shape) -> Result<Dims, Failure> {
+pub(crate) fn shape_of(kernel: &ManifestKernel, asked: &Shape) -> Result<Dims, Failure> {
     let spec = kernel.spec();
     let served = spec.served();
     let largest = served.into_iter().max_by_key(|dims| {

@@ -1,5 +1,7 @@
 //! The measurements of a run: every kernel by itself, then those that are compared in turns.
 
+use std::time::Duration;
+
 use assay_contract::Prepared;
 use assay_device::nvml::Telemetry;
 use assay_device::{Device, StreamId};
@@ -10,8 +12,11 @@ use assay_record::{BenchRecord, Dossier, ExitCode, Standing, Timing};
 
 use super::compare::bar;
 use super::kernels::{Asked, Subject};
-use super::{Arguments, Failure};
+use super::{Arguments, Failure, flop};
 use crate::progress::Progress;
+
+/// Time between two readings of power, temperature and throttle reasons at least.
+const BETWEEN_READINGS: Duration = Duration::from_millis(5);
 
 /// Runs in one replay of a graph.
 const REPLAYED: u32 = 20;
@@ -34,6 +39,9 @@ pub(super) fn all(
     };
     let conditions = || telemetry.as_ref().map(probe::conditions);
     let mut stopwatch = Stopwatch::new(device).map_err(|error| failed(&error))?;
+    if let Ok(gauge) = Telemetry::open(device) {
+        stopwatch.watch(Box::new(gauge), BETWEEN_READINGS);
+    }
     record.before = conditions();
     let progress = Progress::new(asked.subjects.len() as u64);
     for (subject, standing) in asked.subjects.iter().zip(standings) {
@@ -140,8 +148,9 @@ fn timing(
     doubts.dedup();
     let seconds = duration.as_ref().map(|series| series.median_ns / 1e9);
     let rate = |amount: Option<f64>| Some(amount? / seconds?);
-    let roofline = dossier
-        .and_then(|dossier| place(dossier, &arguments.roof, (bytes, arguments.flop), seconds?));
+    let flop = flop::of(subject, arguments);
+    let roofline =
+        dossier.and_then(|dossier| place(dossier, &arguments.roof, (bytes, flop.value), seconds?));
     Timing {
         name: subject.name(),
         checked: standing.clone(),
@@ -153,9 +162,12 @@ fn timing(
         recorded,
         recorded_reason,
         bytes,
-        flop: arguments.flop,
         bytes_per_s: rate(bytes),
-        flop_per_s: rate(arguments.flop),
+        flop_per_s: rate(flop.value),
+        flop: flop.value,
+        flop_source: flop.source,
+        flop_counted: flop.counted,
+        flop_reason: flop.reason,
         roofline,
         doubts,
     }

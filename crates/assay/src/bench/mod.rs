@@ -2,8 +2,10 @@
 
 mod checked;
 mod compare;
+mod flop;
 mod kernels;
 mod measure;
+mod pictures;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::{VERSION, command_line, date, output};
 use kernels::Asked;
+pub(crate) use kernels::{Shape, shape_of, shown};
 
 #[derive(Clone, Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -61,7 +64,7 @@ pub(crate) struct Arguments {
     /// Bytes that one run moves, where the arguments' sizes do not tell
     #[arg(long, value_name = "N")]
     pub(crate) bytes: Option<f64>,
-    /// Operations of one run, a multiply-add counted as two
+    /// Operations of one run, a multiply-add counted as two; counted from the formula without this
     #[arg(long, value_name = "N")]
     pub(crate) flop: Option<f64>,
     /// Say where kernels stand under the roofs of a dossier, as `assay probe` writes them
@@ -79,6 +82,10 @@ pub(crate) struct Arguments {
     /// Exit with 1 where something is SLOW
     #[arg(long)]
     pub(crate) fail_on_slow: bool,
+    /// Draw the samples, the pairs that are compared and, with --dossier, the roofline as SVG into a
+    /// folder; one picture alone also into a file that ends in .svg
+    #[arg(long, value_name = "FOLDER|FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Write every sample as JSON to a file, or to stdout in place of the table with `-`
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -90,9 +97,11 @@ pub(crate) struct Arguments {
 /// Times what was asked for; the exit code says how it ended.
 pub(crate) fn bench(arguments: &Arguments, console: Console) -> Result<ExitCode, Failure> {
     refuse_nonsense(arguments)?;
+    let dossier = arguments.dossier.as_deref().map(load_dossier).transpose()?;
+    let mut others = compare::Others::default();
     let mut record = match &arguments.compare {
-        Some(files) => compare::records(files, arguments)?,
-        None => run(arguments)?,
+        Some(files) => compare::records(files, arguments, &mut others)?,
+        None => run(arguments, dossier.as_ref(), &mut others)?,
     };
     let slow = record.versus.iter().any(|versus| versus.verdict == Verdict::Slow);
     let mut exit = ExitCode::from_code(record.exit_code).unwrap_or(ExitCode::Internal);
@@ -101,6 +110,11 @@ pub(crate) fn bench(arguments: &Arguments, console: Console) -> Result<ExitCode,
     }
     record.exit_code = exit.code();
     write(&record, arguments.json.as_deref(), console)?;
+    if let Some(path) = &arguments.svg {
+        let after = others.after.as_deref().unwrap_or(&record.timings);
+        let roofs = dossier.as_ref().map(|dossier| (dossier, arguments.roof.as_str()));
+        pictures::draw(&record, (&others.before, after), roofs, path)?;
+    }
     Ok(exit)
 }
 
@@ -126,14 +140,18 @@ fn refuse_nonsense(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Checks and times kernels on a device.
-fn run(arguments: &Arguments) -> Result<BenchRecord, Failure> {
+fn run(
+    arguments: &Arguments,
+    dossier: Option<&Dossier>,
+    others: &mut compare::Others,
+) -> Result<BenchRecord, Failure> {
     let (began, date) = (Instant::now(), date::now());
-    let dossier = arguments.dossier.as_deref().map(load_dossier).transpose()?;
     let baseline = arguments.baseline.as_deref().map(compare::load).transpose()?;
     let asked = Asked::select(arguments)?;
+    let trusted = checked::trusted(&asked, arguments)?;
     let mut device = open(&arguments.device)?;
     refuse_emulator(arguments, device.as_ref())?;
-    let standings = checked::standings(&asked, arguments, device.facts())?;
+    let standings = checked::standings(&asked, arguments, trusted.as_ref(), device.facts())?;
     let mut record = BenchRecord {
         schema: BENCH_SCHEMA,
         assay_version: VERSION.to_owned(),
@@ -150,9 +168,10 @@ fn run(arguments: &Arguments) -> Result<BenchRecord, Failure> {
         seconds: 0.0,
         exit_code: ExitCode::Holds.code(),
     };
-    measure::all(device.as_mut(), &asked, &standings, (arguments, dossier.as_ref()), &mut record)?;
-    if let Some(baseline) = &baseline {
-        record.versus.extend(compare::by_name(baseline, &record, arguments));
+    measure::all(device.as_mut(), &asked, &standings, (arguments, dossier), &mut record)?;
+    if let Some(baseline) = baseline {
+        record.versus.extend(compare::by_name(&baseline, &record, arguments));
+        others.before = baseline.timings;
     }
     record.seconds = began.elapsed().as_secs_f64();
     Ok(record)

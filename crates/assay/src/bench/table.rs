@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use assay_record::{BenchRecord, Conditions, Effect, Series, Standing, Timing, Versus};
+use assay_record::{
+    BenchRecord, Conditions, Effect, Series, Spread, Standing, Timing, Versus, Watched,
+};
 use comfy_table::CellAlignment;
 
 use crate::render::tables::{table, text};
@@ -18,6 +20,9 @@ pub(super) fn render(record: &BenchRecord) -> String {
         let _ = write!(out, "\n{}\n", versus(&record.versus));
         for one in &record.versus {
             let _ = writeln!(out, "{}: {}", one.candidate, one.reason);
+            for line in one.watched.iter().flat_map(through) {
+                let _ = writeln!(out, "{}: {line}", one.candidate);
+            }
         }
     }
     if let Some(why) = &record.incomplete {
@@ -105,6 +110,13 @@ fn notes(out: &mut String, timings: &[Timing]) {
             let median = time(recorded.median_ns);
             let _ = writeln!(out, "{}: {median} by the device's own records", timing.name);
         }
+        let watched = timing.duration.as_ref().and_then(|series| series.watched.as_ref());
+        for line in watched.into_iter().flat_map(through) {
+            let _ = writeln!(out, "{}: {line}", timing.name);
+        }
+        if let Some(line) = operations(timing) {
+            let _ = writeln!(out, "{}: {line}", timing.name);
+        }
         for doubt in &timing.doubts {
             let _ = writeln!(out, "{}: UNSTABLE: {doubt}", timing.name);
         }
@@ -116,6 +128,52 @@ fn notes(out: &mut String, timings: &[Timing]) {
             );
         }
     }
+}
+
+/// Where the number of operations is from, unless it was stated.
+fn operations(timing: &Timing) -> Option<String> {
+    let counted = timing.flop.zip(timing.flop_counted.as_ref());
+    let Some((flop, of)) = counted else {
+        let reason = timing.flop_reason.as_ref()?;
+        return Some(format!("operations are not counted: {reason} (--flop states them)"));
+    };
+    let parts = [
+        (of.additions, "additions"),
+        (of.multiplications, "multiplications"),
+        (of.divisions, "divisions"),
+        (of.functions, "functions"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0.0);
+    let parts: Vec<String> = parts.map(|(count, kind)| format!("{count} {kind}")).collect();
+    Some(format!("{flop} FLOP counted from the formula: {}", parts.join(", ")))
+}
+
+/// What the board told of itself through the samples, in a line, and which samples it held down.
+fn through(watched: &Watched) -> Vec<String> {
+    let of = |spread: &Option<Spread>, unit: &str| {
+        spread.map(|of| {
+            let Spread { median, p5, p95, max, .. } = of;
+            format!("{median:.0} {unit} ({p5:.0} to {p95:.0}, most {max:.0})")
+        })
+    };
+    let told: Vec<String> = [of(&watched.power_w, "W"), of(&watched.temperature_c, "°C")]
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut lines = Vec::new();
+    if !told.is_empty() {
+        lines.push(format!("{} in {} readings", told.join(", "), watched.readings));
+    }
+    let reasons: Vec<String> = watched
+        .throttling()
+        .map(|seen| format!("{} in {} readings", seen.reason, seen.readings))
+        .collect();
+    if !reasons.is_empty() {
+        let (marked, all) = (watched.throttled.len(), watched.samples);
+        let reasons = reasons.join(", ");
+        lines.push(format!("clocks held down next to {marked} of {all} samples: {reasons}"));
+    }
+    lines
 }
 
 fn versus(all: &[Versus]) -> String {

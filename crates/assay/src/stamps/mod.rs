@@ -1,5 +1,7 @@
-//! `assay stamps`: phase stamps shown on a kernel of Assay's own, and what one costs.
+//! `assay stamps`: the phases of a kernel that a manifest registers, or of a demonstration, and what
+//! a stamp costs.
 
+mod kernel;
 mod render;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use assay_picture::timeline;
 use assay_record::{ExitCode, STAMPS_SCHEMA, StampRecord};
 use clap::Args;
 
+use crate::bench::Shape;
 use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::output;
@@ -20,14 +23,26 @@ use crate::pictures;
 /// What can be typed after `assay stamps`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StampsArguments {
+    /// The kernel to stamp; a demonstration of Assay's own without one
+    #[arg(value_name = "KERNEL")]
+    pub(crate) kernel: Option<String>,
+    /// Take the kernel from this manifest (repeatable)
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    pub(crate) manifest: Vec<PathBuf>,
+    /// Its shape, as `rows=64,cols=4096`; dims left out take their largest served size
+    #[arg(long, value_name = "DIMS", default_value = "", requires = "kernel")]
+    pub(crate) dims: Shape,
+    /// The seed of its inputs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
     /// Where to run: `cuda`, `cuda:1`, or `emulator`, whose cycles are instructions of a warp
     #[arg(long, value_name = "NAME", default_value = "emulator")]
     pub(crate) device: String,
     /// Blocks of the demonstration, of four warps each
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with = "kernel")]
     pub(crate) blocks: u32,
     /// Steps of work on every element
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "kernel")]
     pub(crate) rounds: u32,
     /// Print the header to include, and nothing else
     #[arg(long, exclusive = true)]
@@ -43,14 +58,17 @@ pub(crate) struct StampsArguments {
     pub(crate) color: Color,
 }
 
-/// Runs the demonstration and shows what its stamps say.
+/// Runs the kernel or the demonstration, and shows what its stamps say.
 pub(crate) fn stamps(arguments: &StampsArguments, console: Console) -> Result<ExitCode, Failure> {
     if arguments.header {
         Console::out_plain(HEADER);
         return Ok(ExitCode::Holds);
     }
     let mut device = assay_device::open(&arguments.device).map_err(|error| refused(&error))?;
-    let record = record(&mut *device, arguments).map_err(|error| stopped(&error))?;
+    let record = match &arguments.kernel {
+        Some(name) => kernel::record(&mut *device, name, arguments)?,
+        None => record(&mut *device, arguments).map_err(|error| stopped(&error))?,
+    };
     if let Some(path) = &arguments.svg {
         pictures::save(path, &timeline(&record))?;
     }
@@ -71,7 +89,9 @@ fn stopped(error: &StampError) -> Failure {
     };
     let hint = match error {
         StampError::Device(error) => error.hint(),
-        StampError::Size { .. } => Some("choose --blocks from 1 to a million".to_owned()),
+        StampError::Size { .. } => {
+            Some("choose a smaller shape, or --blocks from 1 to a million".to_owned())
+        }
         _ => None,
     };
     Failure::new(exit, "there are no stamps").caused_by(error).hint(hint)
@@ -84,6 +104,8 @@ fn record(device: &mut dyn Device, arguments: &StampsArguments) -> Result<StampR
     let facts = device.facts();
     Ok(StampRecord {
         schema: STAMPS_SCHEMA,
+        seed: None,
+        equal_output_bytes: None,
         kernel: "staged_sum".to_owned(),
         device: facts.name.clone(),
         driver: facts.driver.clone(),

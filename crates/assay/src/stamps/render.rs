@@ -10,12 +10,8 @@ use crate::render::{table, table_text};
 /// A line for each phase, what a stamp costs, and what is not as it should be.
 pub(super) fn stamps(record: &StampRecord) -> String {
     let driver = record.driver.as_deref().map(|driver| format!(", {driver}")).unwrap_or_default();
-    let mut text = format!(
-        "{} on {}{driver}: {} lanes, one a warp\n\n",
-        record.kernel,
-        record.device,
-        record.lanes.len()
-    );
+    let mut text =
+        format!("{} on {}{driver}: {} lanes\n\n", record.kernel, record.device, record.lanes.len());
     let header = ["phase", "spans", "cycles", "p5", "p95", "most", "of all"];
     let mut table = table(&header.map(str::to_owned));
     for phase in &record.statistics {
@@ -36,6 +32,12 @@ pub(super) fn stamps(record: &StampRecord) -> String {
             Number(cost.cycles_p5),
             Number(cost.cycles_p95),
             cost.samples
+        );
+    }
+    if let Some(bytes) = record.equal_output_bytes {
+        let _ = writeln!(
+            text,
+            "all {bytes} bytes of its outputs are those of the build that is not stamped"
         );
     }
     match record.sm_clock_mhz {

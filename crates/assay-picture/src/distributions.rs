@@ -1,0 +1,213 @@
+//! The samples of several kernels above each other on one axis, and below them how far apart they
+//! are held to be.
+
+use assay_record::Effect;
+
+use crate::canvas::{Anchor, Canvas, fitted};
+use crate::histogram::{Bins, quantile, usable};
+use crate::scale::{Axis, fine_time as time, short, time_unit};
+use crate::style::series;
+
+/// Samples of one kernel.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Distribution {
+    /// Its name.
+    pub name: String,
+    /// The samples kept, in nanoseconds.
+    pub accepted_ns: Vec<f64>,
+    /// The samples rejected, in nanoseconds.
+    pub rejected_ns: Vec<f64>,
+}
+
+/// Relative differences with their intervals.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Effects {
+    /// Each with what it is the difference of.
+    pub bars: Vec<(String, Effect)>,
+    /// The smallest difference that counts.
+    pub threshold_rel: f64,
+}
+
+/// Kernels side by side.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Distributions {
+    /// What is compared, and the verdict.
+    pub title: String,
+    /// Why.
+    pub said: String,
+    /// The kernels, from above.
+    pub rows: Vec<Distribution>,
+    /// How far apart they are.
+    pub effects: Effects,
+}
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 836.0;
+const TOP: f64 = 84.0;
+/// The height of a kernel's panel, and of its bars.
+const PANEL: f64 = 118.0;
+const BARS: f64 = 80.0;
+const EFFECT: f64 = 40.0;
+/// The part of the samples at either end that does not stretch the axis.
+const TAIL: f64 = 0.005;
+
+/// The distributions as SVG.
+pub fn distributions(record: &Distributions) -> String {
+    let rows: Vec<Row> = record.rows.iter().map(Row::of).collect();
+    let bottom = TOP + PANEL * rows.len() as f64;
+    let effects = record.effects.bars.len() as f64;
+    let height = bottom + 56.0 + if effects > 0.0 { 64.0 + EFFECT * effects } else { 0.0 };
+    let mut canvas = Canvas::new(WIDTH, height, &record.title, &record.said);
+    canvas.text("f-ink b", 18.0, Anchor::Start, (24.0, 32.0), &fitted(18.0, &record.title, 812.0));
+    canvas.text("f-soft", 13.0, Anchor::Start, (24.0, 54.0), &fitted(13.0, &record.said, 812.0));
+    let Some((low, high)) = range(&rows) else {
+        canvas.text("f-bad", 14.0, Anchor::Start, (LEFT, TOP + 20.0), "no samples");
+        return canvas.finish();
+    };
+    let x = Axis::linear(low, high, LEFT, RIGHT);
+    for (index, row) in rows.iter().enumerate() {
+        row.draw(&mut canvas, &x, (low, high), index);
+    }
+    ticks(&mut canvas, &x, high, bottom);
+    draw_effects(&mut canvas, &record.effects, bottom + 76.0);
+    canvas.finish()
+}
+
+/// One kernel's samples, sorted.
+struct Row {
+    name: String,
+    accepted: Vec<f64>,
+    rejected: Vec<f64>,
+}
+
+impl Row {
+    fn of(record: &Distribution) -> Row {
+        Row {
+            name: record.name.clone(),
+            accepted: usable(&record.accepted_ns),
+            rejected: usable(&record.rejected_ns),
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas, x: &Axis, (low, high): (f64, f64), index: usize) {
+        let base = TOP + PANEL * (index + 1) as f64 - 8.0;
+        let inside = |samples: &[f64]| -> Vec<f64> {
+            samples.iter().copied().filter(|ns| (low..=high).contains(ns)).collect()
+        };
+        let (kept, lost) = (inside(&self.accepted), inside(&self.rejected));
+        let bins = Bins { low, high, count: Bins::around(&kept, low, high).count.max(40) };
+        let (kept_counts, lost_counts) = (bins.counts(&kept), bins.counts(&lost));
+        let both = || kept_counts.iter().zip(&lost_counts);
+        let tallest = both().map(|(a, b)| a + b).max().unwrap_or(1).max(1);
+        let y = Axis::linear(0.0, tallest as f64, base, base - BARS);
+        for (bin, (&kept, &lost)) in both().enumerate() {
+            let (left, right) = (x.at(bins.edge(bin)), x.at(bins.edge(bin + 1)));
+            let width = (right - left - 1.0).max(0.5);
+            let (middle, top) = (y.at(kept as f64), y.at((kept + lost) as f64));
+            if kept > 0 {
+                canvas.rect(&format!("f-{}", series(index)), (left, middle), width, base - middle);
+            }
+            if lost > 0 {
+                canvas.rect("f-bad half", (left, top), width, middle - top);
+            }
+        }
+        canvas.line("l-axis", 1.0, (LEFT, base), (RIGHT, base));
+        if let Some(median) = quantile(&self.accepted, 0.5) {
+            canvas.line("l-ink", 2.0, (x.at(median), base - BARS - 4.0), (x.at(median), base));
+        }
+        let beyond = self.accepted.len() + self.rejected.len() - kept.len() - lost.len();
+        let text = fitted(13.0, &self.said(beyond), RIGHT - 24.0);
+        canvas.text("f-ink", 13.0, Anchor::Start, (24.0, base - BARS - 12.0), &text);
+    }
+
+    fn said(&self, beyond: usize) -> String {
+        let mut words = vec![format!("{}: n = {}", self.name, self.accepted.len())];
+        if let Some(median) = quantile(&self.accepted, 0.5) {
+            words.push(format!("median {}", time(median)));
+        }
+        if let (Some(low), Some(high)) =
+            (quantile(&self.accepted, 0.05), quantile(&self.accepted, 0.95))
+        {
+            words.push(format!("p5 {}, p95 {}", time(low), time(high)));
+        }
+        if !self.rejected.is_empty() {
+            words.push(format!("{} rejected (red)", self.rejected.len()));
+        }
+        if beyond > 0 {
+            words.push(format!("{beyond} beyond the picture"));
+        }
+        words.join(", ")
+    }
+}
+
+/// What the axis spans: all samples but the tails of each kernel, with a margin.
+fn range(rows: &[Row]) -> Option<(f64, f64)> {
+    let all = |part: f64| {
+        rows.iter().flat_map(move |row| {
+            let rejected = quantile(&row.rejected, 0.5);
+            [quantile(&row.accepted, part), rejected].into_iter().flatten()
+        })
+    };
+    let low = all(TAIL).reduce(f64::min)?;
+    let high = all(1.0 - TAIL).reduce(f64::max)?;
+    let margin = ((high - low) * 0.04).max(high.abs() * 1e-3).max(1e-3);
+    Some((low - margin, high + margin))
+}
+
+fn ticks(canvas: &mut Canvas, x: &Axis, high: f64, bottom: f64) {
+    let (unit, size) = time_unit(high.abs());
+    let ticks = x.ticks(7);
+    let step = ticks.windows(2).map(|pair| (pair[1] - pair[0]) / size).next().unwrap_or(1.0);
+    let decimals = (-step.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    for tick in ticks {
+        let at = x.at(tick);
+        canvas.line("l-grid", 1.0, (at, TOP + 28.0), (at, bottom - 8.0));
+        let text = format!("{:.decimals$}", tick / size);
+        canvas.text_where_free("f-soft", 12.0, &[(Anchor::Middle, (at, bottom + 10.0))], &text);
+    }
+    let label = format!("time of one run, {unit}");
+    canvas.text("f-soft", 12.0, Anchor::Middle, (LEFT.midpoint(RIGHT), bottom + 32.0), &label);
+}
+
+/// A line for each difference, from the lower to the upper end of its interval.
+fn draw_effects(canvas: &mut Canvas, effects: &Effects, top: f64) {
+    let usable =
+        |effect: &Effect| [effect.rel, effect.lower, effect.upper].iter().all(|v| v.is_finite());
+    let bars: Vec<&(String, Effect)> =
+        effects.bars.iter().filter(|(_, effect)| usable(effect)).collect();
+    if bars.is_empty() {
+        return;
+    }
+    let threshold =
+        if effects.threshold_rel.is_finite() { effects.threshold_rel.abs() } else { 0.0 };
+    let ends = bars.iter().flat_map(|(_, effect)| [effect.lower.abs(), effect.upper.abs()]);
+    let most = ends.fold(threshold, f64::max).max(1e-6) * 1.15;
+    let x = Axis::linear(-most, most, LEFT, RIGHT);
+    let bottom = top + EFFECT * bars.len() as f64;
+    let (left, right) = (x.at(-threshold), x.at(threshold));
+    canvas.rect("f-grid", (left, top - 8.0), right - left, bottom - top + 8.0);
+    canvas.line("l-axis", 1.0, (x.at(0.0), top - 8.0), (x.at(0.0), bottom));
+    for (index, (name, effect)) in bars.iter().enumerate() {
+        let y = top + EFFECT * index as f64 + 24.0;
+        let class = series(index + 1);
+        canvas.line(&format!("l-{class}"), 4.0, (x.at(effect.lower), y), (x.at(effect.upper), y));
+        canvas.circle(&format!("f-{class} l-paper"), (x.at(effect.rel), y), 5.0);
+        let Effect { rel, lower, upper } = effect;
+        let text = format!(
+            "{name}: {:+.2} % ({:+.2} to {:+.2})",
+            rel * 100.0,
+            lower * 100.0,
+            upper * 100.0
+        );
+        canvas.text("f-ink", 12.0, Anchor::Start, (LEFT, y - 10.0), &text);
+    }
+    for tick in x.ticks(9) {
+        let at = (x.at(tick), bottom + 16.0);
+        let text = short((tick * 1e4).round() / 1e2);
+        canvas.text_where_free("f-soft", 12.0, &[(Anchor::Middle, at)], &text);
+    }
+    let label =
+        format!("difference, %; grey: what does not count, within {} %", short(threshold * 100.0));
+    canvas.text("f-soft", 12.0, Anchor::Middle, (LEFT.midpoint(RIGHT), bottom + 36.0), &label);
+}
