@@ -44,13 +44,13 @@ pub struct Distributions {
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 836.0;
-const TOP: f64 = 84.0;
+const TOP: f64 = 92.0;
 /// The height of a kernel's panel, and of its bars.
-const PANEL: f64 = 118.0;
+const PANEL: f64 = 136.0;
 const BARS: f64 = 80.0;
 const EFFECT: f64 = 40.0;
-/// The part of the samples at either end that does not stretch the axis.
-const TAIL: f64 = 0.005;
+/// How many times the range between the quartiles the axis reaches beyond them.
+const REACH: f64 = 4.0;
 
 /// The distributions as SVG.
 pub fn distributions(record: &Distributions) -> String {
@@ -60,7 +60,9 @@ pub fn distributions(record: &Distributions) -> String {
     let height = bottom + 56.0 + if effects > 0.0 { 64.0 + EFFECT * effects } else { 0.0 };
     let mut canvas = Canvas::new(WIDTH, height, &record.title, &record.said);
     canvas.text("f-ink b", 18.0, Anchor::Start, (24.0, 32.0), &fitted(18.0, &record.title, 812.0));
-    canvas.text("f-soft", 13.0, Anchor::Start, (24.0, 54.0), &fitted(13.0, &record.said, 812.0));
+    for (y, line) in [54.0, 72.0].into_iter().zip(record.said.splitn(2, "; ")) {
+        canvas.text("f-soft", 13.0, Anchor::Start, (24.0, y), &fitted(13.0, line, 812.0));
+    }
     let Some((low, high)) = range(&rows) else {
         canvas.text("f-bad", 14.0, Anchor::Start, (LEFT, TOP + 20.0), "no samples");
         return canvas.finish();
@@ -99,6 +101,9 @@ impl Row {
         let bins = Bins { low, high, count: Bins::around(&kept, low, high).count.max(40) };
         let (kept_counts, lost_counts) = (bins.counts(&kept), bins.counts(&lost));
         let both = || kept_counts.iter().zip(&lost_counts);
+        for tick in x.ticks(7) {
+            canvas.line("l-grid", 1.0, (x.at(tick), base - BARS), (x.at(tick), base));
+        }
         let tallest = both().map(|(a, b)| a + b).max().unwrap_or(1).max(1);
         let y = Axis::linear(0.0, tallest as f64, base, base - BARS);
         for (bin, (&kept, &lost)) in both().enumerate() {
@@ -116,13 +121,25 @@ impl Row {
         if let Some(median) = quantile(&self.accepted, 0.5) {
             canvas.line("l-ink", 2.0, (x.at(median), base - BARS - 4.0), (x.at(median), base));
         }
-        let beyond = self.accepted.len() + self.rejected.len() - kept.len() - lost.len();
-        let text = fitted(13.0, &self.said(beyond), RIGHT - 24.0);
-        canvas.text("f-ink", 13.0, Anchor::Start, (24.0, base - BARS - 12.0), &text);
+        let beyond = (self.accepted.len() - kept.len(), self.rejected.len() - lost.len());
+        let name = fitted(13.0, &self.name, RIGHT - 24.0);
+        canvas.text("f-ink b", 13.0, Anchor::Start, (24.0, base - BARS - 28.0), &name);
+        let text = fitted(12.0, &self.said(beyond), RIGHT - 24.0);
+        canvas.text("f-soft", 12.0, Anchor::Start, (24.0, base - BARS - 11.0), &text);
     }
 
-    fn said(&self, beyond: usize) -> String {
-        let mut words = vec![format!("{}: n = {}", self.name, self.accepted.len())];
+    /// Where most of its samples lie.
+    fn ends(&self) -> Option<(f64, f64)> {
+        let samples = if self.accepted.is_empty() { &self.rejected } else { &self.accepted };
+        let (first, last) = (*samples.first()?, *samples.last()?);
+        let (low, high) = (quantile(samples, 0.25)?, quantile(samples, 0.75)?);
+        let reach = REACH * (high - low);
+        Some((first.max(low - reach), last.min(high + reach)))
+    }
+
+    /// The numbers; `beyond` are the samples kept and rejected that the axis does not reach.
+    fn said(&self, beyond: (usize, usize)) -> String {
+        let mut words = vec![format!("n = {}", self.accepted.len())];
         if let Some(median) = quantile(&self.accepted, 0.5) {
             words.push(format!("median {}", time(median)));
         }
@@ -131,27 +148,25 @@ impl Row {
         {
             words.push(format!("p5 {}, p95 {}", time(low), time(high)));
         }
+        if beyond.0 > 0 {
+            words.push(format!("{} of them beyond the picture", beyond.0));
+        }
         if !self.rejected.is_empty() {
             words.push(format!("{} rejected (red)", self.rejected.len()));
         }
-        if beyond > 0 {
-            words.push(format!("{beyond} beyond the picture"));
+        if beyond.1 > 0 {
+            words.push(format!("{} of these beyond the picture", beyond.1));
         }
         words.join(", ")
     }
 }
 
-/// What the axis spans: all samples but the tails of each kernel, with a margin.
+/// What the axis spans: the samples kept of every kernel, but for those that lie far from its
+/// quartiles, with a margin. Rejected samples do not stretch it, unless there are no others.
 fn range(rows: &[Row]) -> Option<(f64, f64)> {
-    let all = |part: f64| {
-        rows.iter().flat_map(move |row| {
-            let rejected = quantile(&row.rejected, 0.5);
-            [quantile(&row.accepted, part), rejected].into_iter().flatten()
-        })
-    };
-    let low = all(TAIL).reduce(f64::min)?;
-    let high = all(1.0 - TAIL).reduce(f64::max)?;
-    let margin = ((high - low) * 0.04).max(high.abs() * 1e-3).max(1e-3);
+    let ends = rows.iter().filter_map(Row::ends);
+    let (low, high) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let margin = ((high - low) * 0.08).max(high.abs() * 1e-3).max(1e-3);
     Some((low - margin, high + margin))
 }
 
@@ -162,7 +177,6 @@ fn ticks(canvas: &mut Canvas, x: &Axis, high: f64, bottom: f64) {
     let decimals = (-step.abs().log10().floor()).clamp(0.0, 9.0) as usize;
     for tick in ticks {
         let at = x.at(tick);
-        canvas.line("l-grid", 1.0, (at, TOP + 28.0), (at, bottom - 8.0));
         let text = format!("{:.decimals$}", tick / size);
         canvas.text_where_free("f-soft", 12.0, &[(Anchor::Middle, (at, bottom + 10.0))], &text);
     }

@@ -2,10 +2,10 @@
 //! made up from a seed. It has a queue that a hold keeps waiting, as a GPU does, so that all of
 //! the engine runs on it.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use assay_device::{
     Allocation, Argument, BufferId, Device, DeviceError, DeviceFacts, EventId, GraphId,
@@ -91,28 +91,36 @@ pub(crate) struct Simulated {
     pub(crate) dies_after: Option<u64>,
     launches: u64,
     /// What a board's gauges see of it.
-    pub(crate) seen: Rc<Seen>,
+    pub(crate) seen: Arc<Seen>,
 }
 
 /// The device from outside: its time, and whether it has something to do.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    pub(crate) now_ns: Cell<f64>,
-    busy: Cell<bool>,
+    now_ns: AtomicU64,
+    busy: AtomicBool,
 }
 
 /// A gauge on a simulated board, which throttles in a stretch of the device's time.
 pub(crate) struct Board {
-    pub(crate) seen: Rc<Seen>,
-    pub(crate) throttled_ns: Range<f64>,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) throttled_ns: Range<u64>,
     /// Readings made while the device had something to do.
-    pub(crate) inside: Rc<Cell<u32>>,
+    pub(crate) inside: Arc<AtomicU32>,
+}
+
+impl Seen {
+    /// The device's time, in whole nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns.load(Ordering::Relaxed)
+    }
 }
 
 impl Gauge for Board {
     fn read(&mut self) -> Reading {
-        self.inside.set(self.inside.get() + u32::from(self.seen.busy.get()));
-        let down = self.throttled_ns.contains(&self.seen.now_ns.get());
+        let busy = self.seen.busy.load(Ordering::Relaxed);
+        self.inside.fetch_add(u32::from(busy), Ordering::Relaxed);
+        let down = self.throttled_ns.contains(&self.seen.now_ns());
         Reading {
             power_w: Some(if down { 690.0 } else { 400.0 }),
             temperature_c: Some(if down { 80.0 } else { 50.0 }),
@@ -143,7 +151,7 @@ impl Simulated {
             flushes: 0,
             dies_after: None,
             launches: 0,
-            seen: Rc::default(),
+            seen: Arc::default(),
         }
     }
 
@@ -177,7 +185,7 @@ impl Simulated {
     fn pass(&mut self, ns: f64) {
         self.cycles += ns * self.clock_mhz() / 1000.0;
         self.now_ns += ns;
-        self.seen.now_ns.set(self.now_ns);
+        self.seen.now_ns.store(self.now_ns as u64, Ordering::Relaxed);
     }
 
     fn run(&mut self, step: &Step) {
@@ -318,7 +326,7 @@ impl Device for Simulated {
 
     /// The engine's kernels by name; any other takes the nanoseconds that its argument says.
     fn launch(&mut self, _: StreamId, launch: &Launch<'_>) -> Result<LaunchReport, DeviceError> {
-        self.seen.busy.set(true);
+        self.seen.busy.store(true, Ordering::Relaxed);
         let given = &launch.arguments;
         match launch.symbol {
             "hold" => self.queue.push(Step::Hold {
@@ -349,7 +357,7 @@ impl Device for Simulated {
         for step in std::mem::take(&mut self.queue) {
             self.run(&step);
         }
-        self.seen.busy.set(false);
+        self.seen.busy.store(false, Ordering::Relaxed);
         self.lost()
     }
 

@@ -16,7 +16,7 @@ use super::{Arguments, Failure, flop};
 use crate::progress::Progress;
 
 /// Time between two readings of power, temperature and throttle reasons at least.
-const BETWEEN_READINGS: Duration = Duration::from_millis(5);
+const BETWEEN_READINGS: Duration = Duration::from_millis(1);
 
 /// Runs in one replay of a graph.
 const REPLAYED: u32 = 20;
