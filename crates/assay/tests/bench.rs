@@ -156,7 +156,15 @@ fn two_records_are_drawn_side_by_side_without_a_gpu() {
     let one = folder.join("one.svg").to_string_lossy().into_owned();
     let (code, _, stderr) = said(&[&compare[..], &["--svg", &one]].concat());
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("2 pictures") && stderr.contains("folder"), "{stderr}");
+    assert!(stderr.contains("one picture") && stderr.contains("folder"), "{stderr}");
+    let both = ["bench", "row_sum_f32", "row_max_f32", "--svg", &one];
+    let (code, _, stderr) = said(&both);
+    assert_eq!(code, Some(2), "before anything is run: {stderr}");
+    let single = file("drawn-single", &[("b/n=1", 1e4)]);
+    let alone = ["bench", "--compare", &before, &single.to_string_lossy(), "--svg", &one];
+    let (code, _, stderr) = said(&alone);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(std::fs::read_to_string(&one).is_ok_and(|svg| svg.contains("b/n=1: SAME")));
 }
 
 /// A manifest of one kernel in a folder of its own; `change` does something to its PTX.

@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) fail_on_slow: bool,
     /// Draw the samples, the pairs that are compared and, with --dossier, the roofline as SVG into a
-    /// folder; one picture alone also into a file that ends in .svg
+    /// folder; into a file that ends in .svg the one pair, or the duration of the one kernel
     #[arg(long, value_name = "FOLDER|FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Write every sample as JSON to a file, or to stdout in place of the table with `-`
@@ -131,6 +131,11 @@ fn refuse_nonsense(arguments: &Arguments) -> Result<(), Failure> {
         if count.is_some_and(|count| !positive(count)) {
             return Err(Failure::request(format!("{name} takes a positive number")));
         }
+    }
+    let alone = if arguments.versus { 2 } else { 1 };
+    let file = arguments.svg.as_deref().filter(|path| pictures::is_file(path));
+    if let Some(path) = file.filter(|_| arguments.kernels.len() > alone) {
+        return Err(pictures::too_many(path));
     }
     if arguments.versus && arguments.kernels.len() < 2 {
         return Err(Failure::request("--versus compares at least two kernels")

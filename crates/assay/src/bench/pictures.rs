@@ -17,19 +17,17 @@ pub(super) fn draw(
     path: &Path,
 ) -> Result<(), Failure> {
     let mut pictures = pairs(record, before, after);
-    let is_file = path.extension().is_some_and(|kind| kind == "svg");
-    // Of a pair that is compared, the file is the comparison.
-    if !(is_file && pictures.len() == 1) {
-        pictures.extend(samples(&record.timings));
-    }
-    if is_file {
-        let [(_, svg)] = &pictures[..] else {
-            let count = pictures.len();
-            let message = format!("{count} pictures do not go into the file {}", path.display());
-            return Err(Failure::request(message).hint("name a folder".to_owned()));
+    let own = samples(&record.timings);
+    if is_file(path) {
+        // Of a pair that is compared the file is the comparison, of a kernel its duration.
+        let kernels = record.timings.len().max(1);
+        return match (&pictures[..], &own[..]) {
+            ([(_, svg)], _) => save(path, svg),
+            ([], [(_, svg), ..]) if kernels == 1 => save(path, svg),
+            _ => Err(too_many(path)),
         };
-        return save(path, svg);
     }
+    pictures.extend(own);
     if let Some((dossier, compute)) = dossier {
         let roofs = Roofline::with_kernels(dossier, &record.timings, compute);
         pictures.push(("roofline".to_owned(), roofline(&roofs)));
@@ -38,6 +36,17 @@ pub(super) fn draw(
         save(&file(path, name), svg)?;
     }
     Ok(())
+}
+
+/// Whether a path is that of one picture, and not a folder's.
+pub(super) fn is_file(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "svg")
+}
+
+/// A file holds one picture.
+pub(super) fn too_many(path: &Path) -> Failure {
+    let message = format!("the file {} holds one picture, of one kernel or pair", path.display());
+    Failure::request(message).hint("name a folder for all of them".to_owned())
 }
 
 /// `rows=64` and the like stay as they are; what a folder cannot hold does not.
