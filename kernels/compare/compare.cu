@@ -28,7 +28,7 @@ static __device__ __forceinline__ Part add(const Part& one, const Part& other) {
 static __device__ __forceinline__ Part nothing() { return Part{{0, 0, 0}, 0}; }
 
 static __device__ __forceinline__ Part add_in_warp(Part part) {
-#pragma unroll
+#pragma unroll 1
     for (int step = 1; step < 32; step *= 2) {
         Part other;
 #pragma unroll
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(FINISHERS, 1)
         part.max_error = result.max_error;
     }
     Best mine = none();
-#pragma unroll
+#pragma unroll 1
     for (int half = 0; half < 2 && worst > 0; half++) {
         uint64_t one = from + half * SIDE + at;
         uint64_t key = one >= blocks  ? 0

@@ -6,9 +6,10 @@
 // CPU, so that the sums have the same bits too.
 //
 // Errors of floats of up to 32 bits are differences rounded once to fp32, whose squares fp64 holds
-// exactly. Four elements are counted together where all of them are finite and their distance is that
-// of their bits and short; others are counted one by one. Whether they are within the tolerance is first asked of one comparison in fp32 with
-// what lies surely below it, then of one with what lies surely above.
+// exactly. Four elements are counted together where all of them are finite and their distance is
+// that of their bits and short; others are counted one by one. Whether they are within the
+// tolerance is first asked of one comparison in fp32 with what lies surely below it, then of one
+// with what lies surely above.
 //
 // A histogram of distances lies in shared memory, two counters of 16 bits to a word, each of them
 // of one thread alone. Half octaves of errors are counted in one table.
@@ -44,8 +45,8 @@ enum Place {
     MAX_STEPS,
     NOT_FIRST_DIFFERENT,
     NOT_FIRST_OUTSIDE,
-    // Blocks that were begun beyond the first of each group, and groups that have finished their part
-    // of the last sums.
+    // Blocks that were begun beyond the first of each group, and groups that have finished their
+    // part of the last sums.
     BEGUN,
     TICKET,
     // Three sums and the largest error, as bits.
@@ -76,6 +77,7 @@ struct Arrays {
     uint64_t elements;
     // Whether four elements may not be read at once, or not be judged by `Rules`' first looks.
     uint32_t careful;
+    // Of formats with a table this and their bits; of integers whether they have a sign.
     const void* table;
     uint32_t bits;
 };
@@ -375,6 +377,7 @@ template <typename Format> struct Scan {
         counters.above_low += uint32_t(near_above);
         counters.above_high += uint64_t(near_above) >> 32;
         double largest = max_error;
+#pragma unroll 1
         for (int step = 16; step > 0; step /= 2) {
             uint64_t their_key = __shfl_xor_sync(~0u, key, step);
             double theirs = __shfl_xor_sync(~0u, largest, step);
@@ -404,6 +407,7 @@ template <typename Format> struct Scan {
 
     static __device__ __forceinline__ double tree(const double* lanes) {
         double sum = __dadd_rn(__dadd_rn(lanes[0], lanes[1]), __dadd_rn(lanes[2], lanes[3]));
+#pragma unroll 1
         for (int step = 1; step < 32; step *= 2)
             sum = __dadd_rn(sum, __shfl_xor_sync(~0u, sum, step));
         return sum;
@@ -423,8 +427,10 @@ template <typename Format>
 __device__ __forceinline__ void flush(Shared<Format>& shared, uint64_t* totals) {
     int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
     __syncthreads();
+#pragma unroll 1
     for (int bin = warp; bin < Format::BINS; bin += GROUP / 32) {
         uint32_t sum = 0;
+#pragma unroll 1
         for (int column = lane; column < GROUP / 2; column += 32) {
             uint32_t both = shared.histogram[bin][column];
             sum += (both & 0xffff) + (both >> 16);
@@ -433,6 +439,7 @@ __device__ __forceinline__ void flush(Shared<Format>& shared, uint64_t* totals) 
         sum = __reduce_add_sync(~0u, sum);
         if (lane == 0) add(totals, HISTOGRAM + bin, sum);
     }
+#pragma unroll 1
     for (int place = thread; place < TABLE; place += GROUP) {
         add(totals, HALF + bin_of(place, typename Format::Float(0)), shared.halves[place]);
         shared.halves[place] = 0;
@@ -445,11 +452,13 @@ __device__ __forceinline__ void flush(Shared<Format>& shared, uint64_t* totals) 
 }
 
 static __device__ __forceinline__ uint64_t sum_of_warp(uint64_t value) {
+#pragma unroll 1
     for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
     return value;
 }
 
 static __device__ __forceinline__ uint64_t max_of_warp(uint64_t value) {
+#pragma unroll 1
     for (int step = 16; step > 0; step /= 2) {
         uint64_t other = __shfl_xor_sync(~0u, value, step);
         value = other > value ? other : value;
@@ -481,8 +490,10 @@ __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules
     using Word = typename Format::Word;
     __shared__ Shared<Format> shared;
     __shared__ typename Format::Room room;
+#pragma unroll 1
     for (int at = threadIdx.x; at < Format::BINS * GROUP / 2; at += GROUP)
         shared.histogram[at / (GROUP / 2)][at % (GROUP / 2)] = 0;
+#pragma unroll 1
     for (int at = threadIdx.x; at < TABLE; at += GROUP) shared.halves[at] = 0;
     if (threadIdx.x < 16) shared.classes[threadIdx.x] = 0;
     Format format(arrays.table, arrays.bits, room);
@@ -498,6 +509,7 @@ __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules
         uint64_t index = block * BLOCK + PER_THREAD * threadIdx.x;
         // Only whole blocks are read four elements at a time.
         bool whole = !arrays.careful && (block + 1) * BLOCK <= arrays.elements;
+        // The rows to come are on their way while one is counted.
         Raw one[AHEAD], other[AHEAD];
 #pragma unroll
         for (int row = 0; row < AHEAD; row++)
@@ -505,21 +517,19 @@ __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules
                 one[row] = format.four(arrays.reference, index + row * LANES);
                 other[row] = format.four(arrays.candidate, index + row * LANES);
             }
-#pragma unroll 1
-        for (int row = 0; row < ROWS; row += AHEAD) {
+#pragma unroll Format::UNROLLED
+        for (int row = 0; row < ROWS; row++) {
+            Word these[PER_THREAD], those[PER_THREAD];
+            format.words(one[0], these);
+            format.words(other[0], those);
 #pragma unroll
-            for (int at = 0; at < AHEAD; at++) {
-                Word these[PER_THREAD], those[PER_THREAD];
-                format.words(one[at], these);
-                format.words(other[at], those);
-                uint64_t here = index + (row + at) * LANES;
-                // The rows to come are on their way while this one is counted.
-                if (whole && row + AHEAD < ROWS) {
-                    one[at] = format.four(arrays.reference, here + AHEAD * LANES);
-                    other[at] = format.four(arrays.candidate, here + AHEAD * LANES);
-                }
-                if (!whole || !scan.four(these, those, here)) scan.each(arrays, here);
+            for (int at = 0; at + 1 < AHEAD; at++) one[at] = one[at + 1], other[at] = other[at + 1];
+            uint64_t here = index + row * LANES;
+            if (whole && row + AHEAD < ROWS) {
+                one[AHEAD - 1] = format.four(arrays.reference, here + AHEAD * LANES);
+                other[AHEAD - 1] = format.four(arrays.candidate, here + AHEAD * LANES);
             }
+            if (!whole || !scan.four(these, those, here)) scan.each(arrays, here);
         }
         block = scan.end_block(&results[block], next);
         if (++since_flush == BLOCKS_BEFORE_FLUSH) {

@@ -3,7 +3,7 @@
 // `Word` is what memory holds, without bits that count for nothing; `Number` what values and
 // distances are taken from; `Raw` four words as they are read. `near` is the distance of two
 // numbers unless `crosses` says of what differs between the words that it is not; `FAR` is where
-// 128 distances no longer surely add up in `Steps`.
+// 128 distances no longer surely add up in `Steps`. `UNROLLED` rows are written out.
 
 #pragma once
 
@@ -45,6 +45,7 @@ template <typename WordType, typename StepsType, typename FloatType> struct Plai
     using Float = FloatType;
     using Raw = Four<Word>;
     struct Room {};
+    static constexpr int UNROLLED = 1;
     __device__ __forceinline__ Plain(const void*, uint32_t, Room&) {}
     static __device__ __forceinline__ Raw four(const void* array, uint64_t index) {
         return *reinterpret_cast<const Raw*>(static_cast<const Word*>(array) + index);
@@ -81,7 +82,7 @@ struct Signed : Plain<Word, Steps, Float> {
 
 struct F32 : Signed<uint32_t, uint32_t, float> {
     using Signed::Signed;
-    static constexpr int BINS = 33;
+    static constexpr int BINS = 33, UNROLLED = 2;
     static constexpr Steps FAR = 1u << 23;
     static __device__ __forceinline__ float value(Word word) { return __uint_as_float(word); }
 };
@@ -89,6 +90,7 @@ struct F32 : Signed<uint32_t, uint32_t, float> {
 // The lower 13 bits count for nothing.
 struct Tf32 : F32 {
     using F32::F32;
+    static constexpr int UNROLLED = 1;
     static __device__ __forceinline__ Word clean(Word word) { return word & ~0x1fffu; }
     static __device__ __forceinline__ void words(const Raw& raw, Word* words) {
 #pragma unroll
@@ -134,20 +136,27 @@ struct F64 : Signed<uint64_t, uint64_t, double> {
     }
 };
 
-// Integers: `Value` is the type of C++ that the words are.
-template <typename Word, typename Steps, typename Float, typename Value>
+// Integers of either sign. `flip` is the highest bit where they have one: with it flipped, words
+// are in the order of their values.
+template <typename Word, typename Steps, typename Float>
 struct Integer : Plain<Word, Steps, Float> {
-    using Plain<Word, Steps, Float>::Plain;
+    using Base = Plain<Word, Steps, Float>;
     static constexpr int BINS = 8 * sizeof(Word) + 1;
     static constexpr Steps FAR = Steps(1) << (sizeof(Word) == 8 ? 52 : 23);
+    Word flip;
+    __device__ __forceinline__ Integer(const void* table, uint32_t bits, typename Base::Room& room)
+        : Base(table, bits, room), flip(Word(bits) << (8 * sizeof(Word) - 1)) {}
     static __device__ __forceinline__ bool crosses(Word) { return false; }
-    static __device__ __forceinline__ Float value(Word word) { return Float(Value(word)); }
+    __device__ __forceinline__ Word number(Word word) const { return word ^ flip; }
+    __device__ __forceinline__ Float value(Word number) const {
+        if (sizeof(Word) < 8) return Float(int64_t(number) - int64_t(flip));
+        return flip != 0 ? Float(int64_t(number ^ flip)) : Float(number);
+    }
     static __device__ __forceinline__ Steps near(Word one, Word other) {
-        return distance(one, other);
+        return one > other ? Steps(Word(one - other)) : Steps(Word(other - one));
     }
     static __device__ __forceinline__ Steps distance(Word one, Word other) {
-        Value ours = Value(one), theirs = Value(other);
-        return ours > theirs ? Steps(Word(one - other)) : Steps(Word(other - one));
+        return near(one, other);
     }
     static __device__ __forceinline__ Float error(Float reference, Float candidate, Steps steps) {
         Float error = minus(candidate, reference);
@@ -156,12 +165,9 @@ struct Integer : Plain<Word, Steps, Float> {
     }
 };
 
-using I16 = Integer<uint16_t, uint32_t, float, int16_t>;
-using U16 = Integer<uint16_t, uint32_t, float, uint16_t>;
-using I32 = Integer<uint32_t, uint32_t, double, int32_t>;
-using U32 = Integer<uint32_t, uint32_t, double, uint32_t>;
-using I64 = Integer<uint64_t, uint64_t, double, int64_t>;
-using U64 = Integer<uint64_t, uint64_t, double, uint64_t>;
+using Int16 = Integer<uint16_t, uint32_t, float>;
+using Int32 = Integer<uint32_t, uint32_t, double>;
+using Int64 = Integer<uint64_t, uint64_t, double>;
 
 // Formats of up to 8 bits: the host gives the value of every pattern and a code that grows by one
 // from value to value.
@@ -177,7 +183,7 @@ struct Table {
     struct Room {
         Number numbers[256];
     };
-    static constexpr int BINS = 9;
+    static constexpr int BINS = 9, UNROLLED = 1;
     static constexpr Steps FAR = 1u << 23;
     const Number* numbers;
     uint32_t bits;

@@ -114,25 +114,27 @@ __device__ __forceinline__ void look(const Arrays& arrays, uint32_t equal_nan, u
         uint64_t key = measure_at(format, arrays, index, by_error, equal_nan);
         return key == 0 ? none() : Best{key, index + 1};
     };
-    Best mine = none();
+    Best mine;
+    // First every thread looks at its own elements. Then, at what else the threads have that the
+    // list came from: each of the LOOKS threads of one of its entries takes one element.
+    uint64_t index = from + threadIdx.x;
+    int looks = LOOKS;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        mine = none();
 #pragma unroll 4
-    for (int at = 0; at < LOOKS; at++) {
-        Best one = element(from + at * LOOKERS + threadIdx.x);
-        if (before(one, mine)) mine = one;
+        for (int at = 0; at < LOOKS; at++) {
+            Best one = at < looks ? element(index + at * LOOKERS) : none();
+            if (before(one, mine)) mine = one;
+        }
+        sort(mine);
+        merge<LOOKERS / 32>(mine, lists);
+        Best entry = lists[0][threadIdx.x / LOOKS % LONGEST];
+        uint64_t thread = (entry.place - 1 - from) % LOOKERS;
+        index = from + threadIdx.x % LOOKS * LOOKERS + thread;
+        looks = threadIdx.x < LOOKS * worst && entry.key != 0;
+        if (pass == 0) __syncthreads();
     }
-    sort(mine);
-    merge<LOOKERS / 32>(mine, lists);
-    // What else the threads have that the list came from: each of the LOOKS threads of one of its
-    // entries takes one element.
-    Best from_list = lists[0][threadIdx.x / LOOKS % LONGEST];
-    __syncthreads();
-    mine = none();
-    if (threadIdx.x < LOOKS * worst && from_list.key != 0) {
-        uint64_t thread = (from_list.place - 1 - from) % LOOKERS;
-        mine = element(from + threadIdx.x % LOOKS * LOOKERS + thread);
-    }
-    sort(mine);
-    merge<LOOKERS / 32>(mine, lists);
     if (threadIdx.x >= worst) return;
     found[3 * threadIdx.x] = mine.key == 0 ? NONE : mine.place - 1;
     if (mine.key == 0) return;

@@ -200,7 +200,8 @@ fn line_of(device: &mut dyn Device, format: Format, tolerance: Tolerance) -> Val
     }
     let facts = device.facts();
     json!({
-        "what": "assay", "device": facts.name, "driver": facts.driver, "format": format.name(), "elements": ELEMENTS, "atol": tolerance.atol,
+        "what": "assay", "device": facts.name, "driver": facts.driver, "format": format.name(),
+        "elements": ELEMENTS, "atol": tolerance.atol,
         "rtol": tolerance.rtol, "call_ms": summary(whole), "device_ms": summary(there),
         "kernel_ms": kernels, "sm_clock_mhz": clock, "outside": comparison.outside,
         "identical": comparison.identical, "debug": cfg!(debug_assertions),

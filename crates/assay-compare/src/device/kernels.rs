@@ -91,12 +91,9 @@ fn names(format: Format) -> Names {
         Format::F16 => (0, "compare_f16", "look_f16"),
         Format::Bf16 => (0, "compare_bf16", "look_bf16"),
         Format::F64 => (0, "compare_f64", "look_f64"),
-        Format::I16 => (1, "compare_i16", "look_i16"),
-        Format::U16 => (1, "compare_u16", "look_u16"),
-        Format::I32 => (1, "compare_i32", "look_i32"),
-        Format::U32 => (1, "compare_u32", "look_u32"),
-        Format::I64 => (1, "compare_i64", "look_i64"),
-        Format::U64 => (1, "compare_u64", "look_u64"),
+        Format::I16 | Format::U16 => (1, "compare_int16", "look_int16"),
+        Format::I32 | Format::U32 => (1, "compare_int32", "look_int32"),
+        Format::I64 | Format::U64 => (1, "compare_int64", "look_int64"),
         Format::Tf32 => (2, "compare_tf32", "look_tf32"),
         _ if format.bits() == 8 => (2, "compare_table", "look_table"),
         _ => (2, "compare_packed", "look_packed"),
@@ -187,13 +184,15 @@ impl Kernels {
         } else {
             Argument::u64(0)
         };
+        let signed = matches!(rules.format, Format::I16 | Format::I32 | Format::I64);
+        let layout = if has_table(rules.format) { rules.format.bits() } else { u32::from(signed) };
         Ok(vec![
             Argument::BufferOffset(pair.reference.0, pair.reference.1),
             Argument::BufferOffset(pair.candidate.0, pair.candidate.1),
             Argument::u64(pair.elements),
             Argument::u32(u32::from(careful)),
             table,
-            Argument::u32(rules.format.bits()),
+            Argument::u32(layout),
         ])
     }
 
