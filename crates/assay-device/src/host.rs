@@ -7,6 +7,8 @@ use crate::error::DeviceError;
 pub enum HostKind {
     /// Ordinary memory, which the driver copies through a buffer of its own.
     Pageable,
+    /// As [`HostKind::Pageable`], in pages of 2 MiB where the system grants them.
+    LargePages,
     /// Memory that stays where it is, so that the device copies by itself.
     Pinned,
     /// Pinned memory that kernels read and write as well.
@@ -18,6 +20,7 @@ impl HostKind {
     pub fn name(self) -> &'static str {
         match self {
             HostKind::Pageable => "pageable",
+            HostKind::LargePages => "large-page",
             HostKind::Pinned => "pinned",
             HostKind::Mapped => "mapped",
         }

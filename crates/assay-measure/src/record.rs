@@ -211,6 +211,8 @@ mod tests {
                 entry("dram_copy", "B/s", 3e12),
                 entry("fma_f32", "FLOP/s", 6e13),
             ],
+            peers: Vec::new(),
+            peers_missing: Vec::new(),
             incomplete: None,
             seconds: 0.0,
         }

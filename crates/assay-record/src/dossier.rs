@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::peer::Peer;
 use crate::stored::{self, Unread};
 
 /// The schema of dossiers that this version writes, and the newest that it reads.
@@ -35,6 +36,12 @@ pub struct Dossier {
     pub after: Option<Conditions>,
     /// The entries in the order in which they were made; no two have the same name.
     pub entries: Vec<Entry>,
+    /// What other libraries got in the same call, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<Peer>,
+    /// Peers that were asked for and gave no figure, and why, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers_missing: Vec<String>,
     /// Why the run ended before its last probe, such as a device that was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
@@ -243,6 +250,27 @@ impl Entry {
             }
             _ => self,
         }
+    }
+
+    /// Says of a value that is the best of several ways that it is no more than a lower bound of
+    /// what the device can do, unless it lies close to the limit; call it after
+    /// [`Entry::within`].
+    #[must_use]
+    pub fn best_of_ways(mut self) -> Entry {
+        const CLOSE: f64 = 0.85;
+        const TRUSTED: f64 = 0.8;
+        if self.status != EntryStatus::Measured {
+            return self;
+        }
+        let why = match self.part_of_limit() {
+            Some(part) if part >= CLOSE => return self,
+            Some(part) => format!("; a lower bound at {:.0} % of the limit", 100.0 * part),
+            None => "; no limit of this architecture is known: it may be a lower bound".to_owned(),
+        };
+        self.confidence = self.confidence.min(TRUSTED);
+        self.confidence_reason += &why;
+        self.confidence_reason += ", as it is the best of the ways that were tried";
+        self
     }
 
     /// The value as a part of the limit, where both are known.

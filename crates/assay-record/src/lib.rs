@@ -24,6 +24,7 @@ mod fuzz;
 mod gate;
 mod number;
 mod outcome;
+mod peer;
 mod recipe;
 mod report;
 mod shard;
@@ -60,6 +61,7 @@ pub use fuzz::{
 pub use gate::{Gate, UnknownGate};
 pub use number::Number;
 pub use outcome::Outcome;
+pub use peer::{Peer, PeerStanding};
 pub use recipe::{FuzzShape, Recipe, RecipeError, ViewStep};
 pub use report::{
     Build, DeviceRecord, Evidence, GateResult, KernelResult, ReadError, Report, SCHEMA, Smallest,

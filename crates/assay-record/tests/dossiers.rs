@@ -1,7 +1,7 @@
 //! Dossiers: entries that keep value, status and reason in step, and JSON that reads back.
 
 use assay_record::{
-    DOSSIER_SCHEMA, Dossier, DossierError, Entry, EntryStatus, Figure, ProbedDevice,
+    DOSSIER_SCHEMA, Dossier, DossierError, Entry, EntryStatus, Figure, Peer, ProbedDevice,
 };
 
 fn figure(value: f64) -> Figure {
@@ -35,6 +35,8 @@ fn dossier(entries: Vec<Entry>) -> Dossier {
         before: None,
         after: None,
         entries,
+        peers: Vec::new(),
+        peers_missing: Vec::new(),
         incomplete: None,
         seconds: 1.5,
     }
@@ -91,4 +93,80 @@ fn a_newer_or_foreign_text_says_what_it_is() {
     assert!(matches!(Dossier::from_json("{}"), Err(DossierError::NoSchema)));
     assert!(matches!(Dossier::from_json("{\"schema\": 1}"), Err(DossierError::Malformed(_))));
     assert!(matches!(Dossier::from_json("not JSON"), Err(DossierError::Malformed(_))));
+}
+
+fn peer(name: &str, value: f64, spread: f64) -> Peer {
+    Peer {
+        entry: "dram_read".into(),
+        name: name.into(),
+        version: "1".into(),
+        value,
+        unit: "B/s".into(),
+        n: 30,
+        spread,
+    }
+}
+
+#[test]
+fn an_entry_stands_to_the_best_of_its_peers_and_is_below_it_only_beyond_its_spread() {
+    let mut dossier = dossier(vec![read(4.4e12)]);
+    let standing = |dossier: &Dossier| {
+        let standing = dossier.standing(&dossier.entries[0])?;
+        Some((standing.peer.name.clone(), standing.times, standing.below))
+    };
+    assert_eq!(standing(&dossier), None, "there is no peer");
+    dossier.peers = vec![peer("slow", 2.2e12, 1e9), peer("other", 9e12, 0.0)];
+    dossier.peers[1].entry = "dram_write".into();
+    assert_eq!(standing(&dossier), Some(("slow".into(), 2.0, false)));
+    dossier.peers.push(peer("fast", 4.5e12, 2e11));
+    let (name, times, below) = standing(&dossier).expect("two peers");
+    assert_eq!((name.as_str(), below), ("fast", false), "within the peer's own spread");
+    assert!((times - 4.4 / 4.5).abs() < 1e-12, "{times}");
+    dossier.peers[2].spread = 5e10;
+    assert!(standing(&dossier).expect("two peers").2, "the control: a steadier peer");
+    let json = dossier.to_json().expect("JSON");
+    assert_eq!(Dossier::from_json(&json).expect("its own JSON"), dossier);
+}
+
+#[test]
+fn of_times_the_shorter_is_the_better() {
+    let launch = Entry::measured("launch_queued", "ns", "trains of kernels", figure(4000.0));
+    let mut dossier = dossier(vec![launch]);
+    let of =
+        |value| Peer { entry: "launch_queued".into(), unit: "ns".into(), ..peer("p", value, 9.0) };
+    dossier.peers = vec![of(8000.0), of(5000.0)];
+    let standing = dossier.standing(&dossier.entries[0]).expect("two peers");
+    assert_eq!((standing.peer.value, standing.times, standing.below), (5000.0, 1.25, false));
+    dossier.peers.push(of(3000.0));
+    assert!(dossier.standing(&dossier.entries[0]).expect("three peers").below);
+}
+
+#[test]
+fn an_entry_without_a_value_and_a_dossier_of_before_there_were_peers_have_no_standing() {
+    let mut new = dossier(vec![read(4.4e12).within(Some(1.0), "too low a limit")]);
+    new.peers = vec![peer("any", 1e12, 0.0)];
+    assert_eq!(new.standing(&new.entries[0]), None);
+    let json = dossier(vec![read(4.4e12)]).to_json().expect("JSON");
+    assert!(!json.contains("peers"), "an old dossier has no such key");
+    assert!(Dossier::from_json(&json).expect("it reads").peers.is_empty());
+}
+
+#[test]
+fn the_best_of_several_ways_is_a_lower_bound_unless_it_lies_close_to_the_limit() {
+    let trusted = |value, limit| {
+        let entry = read(value).trusted(0.95, "every byte was checked");
+        entry.within(limit, "a source").best_of_ways()
+    };
+    let close = trusted(4.4e12, Some(4.8e12));
+    assert_eq!(
+        (close.confidence, close.confidence_reason.as_str()),
+        (0.95, "every byte was checked")
+    );
+    let far = trusted(1.2e12, Some(4.8e12));
+    assert!(far.confidence <= 0.8, "{far:?}");
+    assert!(far.confidence_reason.contains("a lower bound at 25 % of the limit"), "{far:?}");
+    let unknown = trusted(1.2e12, None);
+    assert!(unknown.confidence <= 0.8 && unknown.confidence_reason.contains("no limit of this"));
+    let failed = trusted(9e12, Some(4.8e12));
+    assert_eq!((failed.status, failed.confidence), (EntryStatus::Failed, 0.0));
 }

@@ -12,6 +12,8 @@ use crate::host::{HostKind, check_mapped, check_word};
 
 /// Pages of the driver's own allocations.
 const PAGE: usize = 4096;
+/// Pages of [`HostKind::LargePages`].
+const LARGE_PAGE: usize = 2 << 20;
 
 /// Zeroed host memory.
 pub(super) struct HostBuffer {
@@ -33,7 +35,9 @@ impl HostBuffer {
         let exhausted = || DeviceError::OutOfMemory { requested: bytes, available: None };
         let size = usize::try_from(bytes).map_err(|_| exhausted())?;
         let start = match kind {
-            HostKind::Pageable => pageable(size).ok_or_else(exhausted)?,
+            HostKind::Pageable | HostKind::LargePages => {
+                pageable(size, page(kind)).ok_or_else(exhausted)?
+            }
             HostKind::Pinned | HostKind::Mapped => pinned(context, size, kind)?,
         };
         let mut buffer =
@@ -103,10 +107,11 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        if self.kind == HostKind::Pageable {
+        if matches!(self.kind, HostKind::Pageable | HostKind::LargePages) {
+            let layout = layout(self.bytes, page(self.kind));
             // SAFETY: the memory came from this layout in `pageable` and is not used again: the
             // device waits for its work before it drops a buffer.
-            unsafe { std::alloc::dealloc(self.start as *mut u8, layout(self.bytes)) };
+            unsafe { std::alloc::dealloc(self.start as *mut u8, layout) };
             return;
         }
         let Some(free) = self.context.functions().host_free else { return };
@@ -116,30 +121,58 @@ impl Drop for HostBuffer {
     }
 }
 
+/// How large a pageable kind's pages are to be.
+fn page(kind: HostKind) -> usize {
+    if kind == HostKind::LargePages { LARGE_PAGE } else { PAGE }
+}
+
 /// Whole pages, at least one.
-fn layout(bytes: usize) -> std::alloc::Layout {
-    let size = bytes.max(1).checked_next_multiple_of(PAGE).unwrap_or(PAGE);
-    std::alloc::Layout::from_size_align(size, PAGE)
+fn layout(bytes: usize, page: usize) -> std::alloc::Layout {
+    let size = bytes.max(1).checked_next_multiple_of(page).unwrap_or(page);
+    std::alloc::Layout::from_size_align(size, page)
         .unwrap_or_else(|_| std::alloc::Layout::new::<[u8; PAGE]>())
 }
 
-/// Pages of ordinary memory, each touched once, so that a first copy measures no page faults.
-fn pageable(bytes: usize) -> Option<usize> {
-    let layout = layout(bytes);
+/// Pages of ordinary memory, each touched, so that a first copy measures no page faults.
+fn pageable(bytes: usize, page: usize) -> Option<usize> {
+    let layout = layout(bytes, page);
     if layout.size() < bytes {
         return None;
     }
     // SAFETY: the size is not zero.
-    let start = unsafe { std::alloc::alloc_zeroed(layout) };
+    let start = unsafe { std::alloc::alloc(layout) };
     if start.is_null() {
         return None;
     }
-    for offset in (0..bytes).step_by(PAGE) {
-        // SAFETY: the byte lies in the live allocation; a volatile write is not left out.
+    if page == LARGE_PAGE {
+        ask_for_large_pages(start, layout.size());
+    }
+    for offset in (0..layout.size()).step_by(PAGE) {
+        // SAFETY: the page lies in the live allocation, whose size is a multiple of it; a volatile
+        // write of its first byte is not left out.
         unsafe { start.add(offset).write_volatile(0) };
+        let rest = PAGE - 1;
+        // SAFETY: as above, the rest of the same page.
+        unsafe { start.add(offset + 1).write_bytes(0, rest) };
     }
     Some(start as usize)
 }
+
+/// Tells the system that large pages would be welcome, before any of them is touched.
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages(start: *mut u8, bytes: usize) {
+    /// `MADV_HUGEPAGE` of Linux.
+    const HUGE_PAGE: i32 = 14;
+    unsafe extern "C" {
+        fn madvise(start: *mut c_void, length: usize, advice: i32) -> i32;
+    }
+    // SAFETY: the range is a live allocation of whole pages of its own; the advice changes only
+    // how the system backs them. A refusal leaves ordinary pages, which serve as well.
+    let _ = unsafe { madvise(start.cast(), bytes, HUGE_PAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_large_pages(_: *mut u8, _: usize) {}
 
 fn pinned(context: &Arc<Context>, bytes: usize, kind: HostKind) -> Result<usize, DeviceError> {
     let functions = context.functions();
@@ -170,10 +203,25 @@ mod tests {
     #[test]
     fn pages_hold_what_is_asked_for_and_never_less() {
         for bytes in [0, 1, 4095, 4096, 4097, 1 << 20] {
-            let layout = layout(bytes);
-            assert!(layout.size() >= bytes.max(1) && layout.size().is_multiple_of(PAGE), "{bytes}");
+            for page in [PAGE, LARGE_PAGE] {
+                let layout = layout(bytes, page);
+                assert!(layout.size() >= bytes.max(1), "{bytes}");
+                assert!(layout.size().is_multiple_of(page), "{bytes}");
+            }
         }
-        assert_eq!(pageable(usize::MAX), None);
-        assert_eq!(pageable(usize::MAX / 2), None);
+        assert_eq!(pageable(usize::MAX, PAGE), None);
+        assert_eq!(pageable(usize::MAX / 2, LARGE_PAGE), None);
+    }
+
+    #[test]
+    fn large_pages_are_whole_and_zeroed() {
+        let bytes = (3 << 20) + 5;
+        let start = pageable(bytes, LARGE_PAGE).expect("a few megabytes");
+        assert!(start.is_multiple_of(LARGE_PAGE));
+        // SAFETY: `pageable` gave so many initialised bytes, which nothing else refers to.
+        let seen = unsafe { std::slice::from_raw_parts(start as *const u8, bytes) };
+        assert!(seen.iter().all(|byte| *byte == 0));
+        // SAFETY: the memory came from this layout and is not used again.
+        unsafe { std::alloc::dealloc(start as *mut u8, layout(bytes, LARGE_PAGE)) };
     }
 }

@@ -50,6 +50,8 @@ pub fn model() -> Dossier {
         before: None,
         after: None,
         entries: rates.chain(latencies).chain([atomics]).collect(),
+        peers: Vec::new(),
+        peers_missing: Vec::new(),
         incomplete: None,
         seconds: 0.0,
     }

@@ -51,6 +51,8 @@ pub fn take(
         before,
         after: conditions(),
         entries,
+        peers: Vec::new(),
+        peers_missing: Vec::new(),
         incomplete: context.lost().map(str::to_owned),
         seconds: began.elapsed().as_secs_f64(),
     }

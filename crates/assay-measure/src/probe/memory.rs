@@ -61,7 +61,7 @@ fn run(context: &mut ProbeContext<'_>) -> Vec<Entry> {
 }
 
 /// Many times the L2 cache, and no more than a sixteenth of the memory.
-fn buffer_bytes(context: &ProbeContext<'_>) -> u64 {
+pub(super) fn buffer_bytes(context: &ProbeContext<'_>) -> u64 {
     if context.tiny {
         return 64 << 10;
     }
@@ -69,7 +69,8 @@ fn buffer_bytes(context: &ProbeContext<'_>) -> u64 {
     wanted.min(context.device.facts().memory_bytes / 16).max(1 << 20)
 }
 
-fn entry(
+/// The entry of a motion, by the fastest way to make it.
+pub(super) fn entry(
     context: &mut ProbeContext<'_>,
     streams: &Streams,
     quantity: &Quantity,
@@ -97,5 +98,6 @@ fn entry(
     let mut entry = rate.entry(quantity, "every byte was checked");
     entry.method = format!("{}: {best}, {} bytes", quantity.method, bytes as u64);
     let limit = context.timing().map(|facts| facts.memory_bytes_per_s_max());
-    Ok(entry.within(limit, "two transfers a clock of the memory over the width of its bus"))
+    let source = "two transfers a clock of the memory over the width of its bus";
+    Ok(entry.within(limit, source).best_of_ways())
 }

@@ -11,6 +11,8 @@ pub mod compute;
 pub mod contents;
 mod context;
 mod dossier;
+pub mod ends;
+mod hang;
 pub mod host;
 mod latency;
 pub mod launch;
@@ -22,6 +24,7 @@ use assay_record::{Entry, Figure};
 
 pub use context::{ProbeContext, ProbeError, Rate};
 pub use dossier::{Head, conditions, describe, take};
+pub use hang::HANG;
 
 /// What an entry is: its name, unit and method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -163,6 +163,9 @@ impl std::fmt::Display for Variant {
 /// Every way to stream that is worth a try on a device of that architecture.
 pub fn variants(motion: Motion, architecture: u32) -> Vec<Variant> {
     let mut all = Vec::new();
+    if motion == Motion::Copy {
+        all.push(Variant::driver_copy());
+    }
     let flights: &[u32] = match motion {
         Motion::Read => &[1, 2, 4, 8, 16],
         Motion::Write | Motion::Triad => &[1, 2, 4],
@@ -180,9 +183,6 @@ pub fn variants(motion: Motion, architecture: u32) -> Vec<Variant> {
     if motion == Motion::Read && architecture >= 90 {
         let bulk = [(4, 16, 2), (2, 16, 4), (2, 8, 4), (1, 16, 8), (8, 4, 4)];
         all.extend(bulk.map(|(each, kib, stages)| Variant::bulk(each, kib << 10, stages)));
-    }
-    if motion == Motion::Copy {
-        all.push(Variant::driver_copy());
     }
     all
 }

@@ -1,7 +1,7 @@
 //! Occupancy tables: how many warps of a kernel a multiprocessor holds, as the driver counts and
 //! as the rule counts.
 
-use assay_device::{KernelFacts, ModuleId, MultiprocessorFacts};
+use assay_device::{DeviceFacts, KernelFacts, ModuleId, MultiprocessorFacts};
 use assay_record::{Entry, Figure};
 
 use super::{Probe, ProbeContext, ProbeError, Quantity, rates};
@@ -10,8 +10,8 @@ const THREADS_METHOD: &str = "the driver's count of resident warps for blocks of
      threads, held against the rule of registers, warps and blocks; the value is the most, the \
      curve is over the threads of a block";
 const SHARED_METHOD: &str = "the driver's count of resident warps of blocks of 128 threads with \
-     more and more dynamic shared memory, held against the rule; the value is the most, the curve \
-     is over bytes";
+     more and more dynamic shared memory, up to the most that a kernel may opt in to, held against \
+     the rule; the value is the most, the curve is over bytes";
 
 /// Steps in which warps are given registers and blocks shared memory, and the partitions of a
 /// multiprocessor: the same on every architecture from `sm_80` on.
@@ -32,9 +32,7 @@ pub(super) const OCCUPANCY_PROBE: Probe = Probe {
         let fma = context.load("fma.ptx", rates::FMA);
         let mma = context.load("mma.ptx", rates::MMA);
         let threads: Vec<Use> = (1..=32).map(|warps| Use { warps, shared_bytes: 0 }).collect();
-        let most = context.device.facts().shared_per_block;
-        let kib: Vec<Use> =
-            (0..=most / 2048).map(|step| Use { warps: 4, shared_bytes: 2048 * step }).collect();
+        let kib = steps(context.device.facts());
         let mut table = |quantity, module: &Result<ModuleId, ProbeError>, symbol, uses: &[Use]| {
             context.attempt(quantity, |context| {
                 table(context, quantity, (module.clone()?, symbol), uses)
@@ -47,6 +45,16 @@ pub(super) const OCCUPANCY_PROBE: Probe = Probe {
         ]
     },
 };
+
+/// Blocks of 128 threads with shared memory in steps of 2 KiB, the last one with all that there is.
+/// The device opts in to what lies beyond the portable 48 KiB.
+fn steps(facts: &DeviceFacts) -> Vec<Use> {
+    const STEP: u32 = 2048;
+    let most = facts.shared_per_block_opt_in.max(facts.shared_per_block);
+    let whole = (0..=most / STEP).map(|step| STEP * step);
+    let last = (!most.is_multiple_of(STEP)).then_some(most);
+    whole.chain(last).map(|shared_bytes| Use { warps: 4, shared_bytes }).collect()
+}
 
 /// A block of so many warps with so much dynamic shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +75,12 @@ fn table(
     let kernel = device.kernel_facts(module, symbol)?;
     let mut points = Vec::new();
     let by_shared = uses.iter().any(|each| each.shared_bytes > 0);
-    for each in uses.iter().filter(|each| 32 * each.warps <= kernel.max_threads) {
+    let facts = device.facts();
+    let most = facts.shared_per_block_opt_in.max(facts.shared_per_block);
+    let fits = |each: &&Use| {
+        32 * each.warps <= kernel.max_threads && kernel.static_shared + each.shared_bytes <= most
+    };
+    for each in uses.iter().filter(fits) {
         let found = device.occupancy(module, symbol, 32 * each.warps, each.shared_bytes)?;
         let found = found.ok_or_else(none)?;
         let ours = rule(&limits, &kernel, *each);
@@ -134,5 +147,23 @@ mod tests {
         assert_eq!(rule(&h200(), &kernel(110, 0), each(8, 0)), 2, "registers");
         assert_eq!(rule(&h200(), &kernel(32, 0), each(4, 48 << 10)), 4, "shared");
         assert_eq!(rule(&h200(), &kernel(255, 0), each(16, 0)), 0, "no block fits");
+        // A block's share is its own and the driver's 1 KiB: 114 KiB twice, 228 KiB once.
+        assert_eq!(rule(&h200(), &kernel(32, 0), each(4, 113 << 10)), 2, "half of the opt-in");
+        assert_eq!(rule(&h200(), &kernel(32, 0), each(4, (113 << 10) + 1)), 1, "one byte more");
+        assert_eq!(rule(&h200(), &kernel(32, 0), each(4, 227 << 10)), 1, "all that there is");
+    }
+
+    #[test]
+    fn the_steps_go_on_to_the_last_byte_that_a_kernel_may_opt_in_to() {
+        let device = assay_device::open("emulator:sm_90").expect("the emulator opens");
+        let facts = DeviceFacts {
+            shared_per_block: 48 << 10,
+            shared_per_block_opt_in: 227 << 10,
+            ..device.facts().clone()
+        };
+        let steps = steps(&facts);
+        assert_eq!(steps.len(), 115);
+        assert_eq!(steps.last().map(|each| each.shared_bytes), Some(227 << 10));
+        assert!(steps.windows(2).all(|pair| pair[1].shared_bytes - pair[0].shared_bytes <= 2048));
     }
 }

@@ -191,7 +191,10 @@ fn tensor(
         entries.extend(context.attempt_all(quantities, |context| {
             let limit = silicon::tensor(context.architecture(), kind.element, kind.density);
             let rate = best_of(context, module?, &variants)?;
-            Ok(entries_of(context, quantities, &rate, limit))
+            let wide =
+                matches!(variants.first(), Some(Products { shape: Shape::Warpgroup { .. }, .. }));
+            let doubt = if wide { None } else { doubt(context.architecture(), kind) };
+            Ok(entries_of(context, quantities, &rate, (limit, doubt)))
         }));
     }
     entries
@@ -215,6 +218,32 @@ pub(super) fn warp_tile(kind: Kind) -> (usize, usize) {
         (Element::E4m3, Density::Sparse) => (2, 2),
         (Element::F64, _) => (1, 2),
         _ => (4, 4),
+    }
+}
+
+/// How far to trust a figure that is right, and why no further.
+type Doubt = (f64, &'static str);
+
+/// What makes a rate of `mma.sync` say less than the device can do, beyond its distance from the
+/// limit.
+fn doubt(architecture: u32, kind: Kind) -> Option<Doubt> {
+    let emulated = architecture == 90 && kind.element == Element::E4m3;
+    match (emulated, warp_tile(kind)) {
+        (true, (2, 2)) => Some((
+            0.5,
+            "sm_90 has no such instruction: the compiler makes it of conversions and products of \
+             f16, whose registers leave room for tiles of 2 x 2 fragments only, so that it says \
+             more of registers than of tensor cores",
+        )),
+        (true, _) => Some((
+            0.7,
+            "sm_90 has no such instruction: the compiler makes it of conversions and products of \
+             f16",
+        )),
+        (false, (rows, columns)) if kind.element == Element::E4m3 && rows * columns < 16 => {
+            Some((0.8, "tiles of a warp are smaller than those of other types"))
+        }
+        _ => None,
     }
 }
 
@@ -300,7 +329,7 @@ fn fma(
     orbits.verify(device, 2, usize::MAX)?;
     orbits.free(device)?;
     let limit = silicon::fma(context.architecture(), pipe.format);
-    Ok(entries_of(context, quantities, &rate, limit))
+    Ok(entries_of(context, quantities, &rate, (limit, None)))
 }
 
 /// Samples of a rate, and how long each is to take in nanoseconds.
@@ -317,7 +346,7 @@ fn entries_of(
     context: &ProbeContext<'_>,
     quantities: &[Quantity],
     rate: &Rate,
-    per_clock: Option<f64>,
+    (per_clock, doubt): (Option<f64>, Option<Doubt>),
 ) -> Vec<Entry> {
     let multiprocessors = f64::from(context.multiprocessors());
     let scale = [multiprocessors * rate.clock_mhz() * 1e6, 1.0];
@@ -325,7 +354,29 @@ fn entries_of(
     let entry = |((quantity, figure), scale): ((&Quantity, _), f64)| {
         let limit = per_clock.map(|limit| limit * scale);
         let why = "every result was read back and is right; the clock was measured in the kernel";
-        quantity.measured(figure).trusted(0.95, why).within(limit, silicon::SOURCE)
+        let (confidence, why) = match doubt {
+            Some((confidence, doubt)) => (confidence, format!("{why}; {doubt}")),
+            None => (0.95, why.to_owned()),
+        };
+        let entry = quantity.measured(figure).trusted(confidence, why);
+        entry.within(limit, silicon::SOURCE).best_of_ways()
     };
     quantities.iter().zip(figures).zip(scale).map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_that_the_compiler_makes_of_others_are_trusted_less_and_say_why() {
+        let kind = |element, density| Kind { element, density };
+        let of = |architecture, element, density| doubt(architecture, kind(element, density));
+        let sparse = of(90, Element::E4m3, Density::Sparse).expect("a doubt");
+        assert!(sparse.0 <= 0.5 && sparse.1.contains("2 x 2"), "{sparse:?}");
+        let dense = of(90, Element::E4m3, Density::Dense).expect("a doubt");
+        assert!(dense.0 <= 0.7 && dense.1.contains("no such instruction"), "{dense:?}");
+        assert!(of(89, Element::E4m3, Density::Dense).is_some_and(|doubt| doubt.0 > 0.7));
+        assert_eq!(of(90, Element::F16, Density::Sparse), None, "the control");
+    }
 }
