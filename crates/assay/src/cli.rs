@@ -55,6 +55,9 @@ pub(crate) enum Command {
     /// Measure what a GPU can do, each quantity by a kernel of its own, as a dossier
     #[command(after_help = EXIT_CODES)]
     Probe(crate::probe::ProbeArguments),
+    /// Run probes, as a `probe` asks on stdin
+    #[command(hide = true)]
+    ProbeChild,
     /// Show phase stamps on a demonstration: when each warp was where, and what a stamp costs
     #[command(after_help = EXIT_CODES)]
     Stamps(crate::stamps::StampsArguments),

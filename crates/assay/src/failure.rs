@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use assay_record::ExitCode;
+use serde::{Deserialize, Serialize};
 
 /// A reason to stop, shown as `error:`, `caused by:`, and after a blank line `hint:`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +48,43 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<Option<String>>) -> Failure {
         self.hint = hint.into().or(self.hint);
         self
+    }
+}
+
+/// A failure on its way from one process to another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Told {
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+    exit: u8,
+}
+
+impl Failure {
+    /// The failure as another process may be told of it.
+    pub(crate) fn told(self) -> Told {
+        let Failure { message, causes, hint, exit } = self;
+        Told { message, causes, hint, exit: exit.code() }
+    }
+
+    /// Adds a cause that is only known as words.
+    pub(crate) fn because(mut self, cause: String) -> Failure {
+        self.causes.push(cause);
+        self
+    }
+
+    /// The message and its first cause, as words within other words.
+    pub(crate) fn words(&self) -> String {
+        let cause = self.causes.first().map(|cause| format!(": {cause}")).unwrap_or_default();
+        format!("{}{cause}", self.message)
+    }
+}
+
+impl From<Told> for Failure {
+    fn from(told: Told) -> Failure {
+        let Told { message, causes, hint, exit } = told;
+        let exit = ExitCode::from_code(exit).unwrap_or(ExitCode::Internal);
+        Failure { message, causes, hint, exit }
     }
 }
 

@@ -22,6 +22,7 @@ mod printed;
 mod probe;
 mod progress;
 mod protocol;
+mod python;
 mod render;
 mod repro;
 mod stamps;
@@ -65,7 +66,7 @@ fn run(command: &Command) -> ExitCode {
         Command::Limits(arguments) => arguments.color,
         Command::Stamps(arguments) => arguments.color,
         Command::Sweep(arguments) => arguments.color,
-        Command::Child | Command::FuzzChild => Color::Never,
+        Command::Child | Command::FuzzChild | Command::ProbeChild => Color::Never,
         Command::Probe(arguments) => arguments.color,
     });
     let result = match command {
@@ -82,6 +83,7 @@ fn run(command: &Command) -> ExitCode {
         }
         Command::Limits(arguments) => limits::limits(arguments, console),
         Command::Probe(arguments) => probe::probe(arguments, console),
+        Command::ProbeChild => probe::serve(),
         Command::Stamps(arguments) => stamps::stamps(arguments, console),
         Command::Sweep(arguments) => sweep::sweep(arguments, console),
         Command::Child => child::serve(),

@@ -18,6 +18,8 @@ use assay_record::{
     CaseName, Evidence, ExitCode, Gate, GateResult, KernelResult, Outcome, Smallest,
 };
 
+use serde::de::DeserializeOwned;
+
 use crate::cli::CheckArguments;
 use crate::failure::Failure;
 use crate::printed::{self, Printed};
@@ -281,14 +283,16 @@ fn wait_for_result(
 }
 
 /// Reads messages until the child closes its stdout. Lines that are none are the kernel's.
-fn listen(child: &mut Child) -> (Receiver<Message>, thread::JoinHandle<Printed>) {
+pub(crate) fn listen<M: DeserializeOwned + Send + 'static>(
+    child: &mut Child,
+) -> (Receiver<M>, thread::JoinHandle<Printed>) {
     let (sender, receiver) = mpsc::channel();
     let stdout = child.stdout.take();
     let reader = thread::spawn(move || {
         let mut printed = Printed::default();
         let Some(mut stdout) = stdout.map(BufReader::new) else { return printed };
         while let Ok(Some(line)) = next_line(&mut stdout) {
-            match serde_json::from_slice(&line) {
+            match serde_json::from_slice::<M>(&line) {
                 // Nobody may listen any more, but what is printed still counts.
                 Ok(message) => drop(sender.send(message)),
                 Err(_) => printed.add(&line),
@@ -312,15 +316,15 @@ fn next_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
 
 /// What is kept of a child's stderr.
 #[derive(Default)]
-struct Errors {
+pub(crate) struct Errors {
     /// The last line.
-    last: String,
+    pub(crate) last: String,
     /// The first assertion that failed.
     assertion: Option<String>,
 }
 
 /// Reads what the child writes to stderr.
-fn listen_to_errors(child: &mut Child) -> thread::JoinHandle<Errors> {
+pub(crate) fn listen_to_errors(child: &mut Child) -> thread::JoinHandle<Errors> {
     let stderr = child.stderr.take();
     thread::spawn(move || {
         let mut errors = Errors::default();

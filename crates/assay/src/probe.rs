@@ -1,12 +1,18 @@
 //! `assay probe`: what a device can do, each quantity by a kernel of its own.
 
+mod child;
+mod isolated;
+mod peers;
 mod table;
 
+pub(crate) use child::serve;
+
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use assay_device::{Device, DeviceError};
-use assay_measure::probe::{Head, ProbeContext, Progress as Step, Quantity, probes, select, take};
-use assay_record::{Dossier, Entry, EntryStatus, ExitCode};
+use assay_measure::probe::{HANG, Probe, Quantity, probes};
+use assay_record::{DOSSIER_SCHEMA, Dossier, Entry, EntryStatus, ExitCode};
 use clap::Args;
 
 use crate::console::{Color, Console};
@@ -29,6 +35,16 @@ pub(crate) struct ProbeArguments {
     /// Print the names, units and methods of the quantities instead of probing them
     #[arg(long)]
     pub(crate) list: bool,
+    /// Then measure what torch, Triton and cupy get of the same things, with the `python3` on the
+    /// path, and put it beside the entries
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) peers: bool,
+    /// Stop a group of probes that takes longer than this many seconds; the rest goes on
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub(crate) timeout: u64,
+    /// Add a probe whose kernel does not end, which `--timeout` must stop
+    #[arg(long, hide = true, conflicts_with = "list")]
+    pub(crate) control_hang: bool,
     /// The seed of random data and of the orders of chases
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -45,8 +61,10 @@ pub(crate) fn probe(arguments: &ProbeArguments, console: Console) -> Result<Exit
     if arguments.list {
         return list(arguments.only.as_deref(), console);
     }
-    let mut device = open(&arguments.device)?;
-    let dossier = examine(&mut *device, arguments)?;
+    let mut dossier = examine(arguments)?;
+    if arguments.peers && dossier.incomplete.is_none() {
+        measure_peers(&mut dossier, arguments);
+    }
     write(&dossier, arguments.json.as_deref(), console)?;
     if let Some(cause) = &dossier.incomplete {
         return Err(Failure::new(ExitCode::Problems, "the device was lost in the middle")
@@ -114,25 +132,66 @@ fn open(name: &str) -> Result<Box<dyn Device>, Failure> {
         .hint(hint.to_owned()))
 }
 
-fn examine(device: &mut dyn Device, arguments: &ProbeArguments) -> Result<Dossier, Failure> {
-    let mut context = ProbeContext::new(device, arguments.quick, arguments.seed);
-    context.only.clone_from(&arguments.only);
-    let chosen = select(&context, &probes());
+/// The probes with a quantity that is asked for.
+fn chosen(arguments: &ProbeArguments) -> Result<Vec<Probe>, Failure> {
+    let text = arguments.only.as_deref().unwrap_or_default();
+    let named = |quantity: &Quantity| quantity.name.contains(text);
+    let mut chosen = probes();
+    chosen.retain(|probe| probe.quantities.iter().any(named));
     if chosen.is_empty() {
-        return Err(nothing(arguments.only.as_deref().unwrap_or_default()));
+        return Err(nothing(text));
     }
-    let head = Head {
-        assay_version: crate::VERSION.to_owned(),
-        command: crate::command_line(),
-        date: crate::date::now(),
+    if arguments.control_hang {
+        // In the middle, so that there are others before and after it.
+        chosen.insert(chosen.len() / 2, HANG);
+    }
+    Ok(chosen)
+}
+
+fn examine(arguments: &ProbeArguments) -> Result<Dossier, Failure> {
+    let (began, date) = (Instant::now(), crate::date::now());
+    let probes = chosen(arguments)?;
+    let progress = Progress::new(probes.len() as u64);
+    let request = child::Request {
+        protocol: child::PROTOCOL,
+        device: arguments.device.clone(),
+        quick: arguments.quick,
+        seed: arguments.seed,
+        only: arguments.only.clone(),
+        titles: Vec::new(),
     };
-    let progress = Progress::new(chosen.len() as u64);
-    let dossier = take(&mut context, &chosen, head, &mut |step| match step {
-        Step::Started(probe) => progress.at(probe.title),
-        Step::Finished(..) => progress.step(),
+    let limit = Duration::from_secs(arguments.timeout.max(1));
+    let plan = isolated::Plan { request, probes, limit, start: &mut isolated::start };
+    let found = isolated::probe(plan, &mut |step| match step {
+        isolated::Step::Started(title) => progress.at(title),
+        isolated::Step::Finished => progress.step(),
     });
     progress.finish();
-    Ok(dossier)
+    let found = found?;
+    Ok(Dossier {
+        schema: DOSSIER_SCHEMA,
+        assay_version: crate::VERSION.to_owned(),
+        command: crate::command_line(),
+        date,
+        seed: arguments.seed,
+        quick: arguments.quick,
+        device: found.device,
+        before: found.before,
+        after: found.after,
+        entries: found.entries,
+        peers: Vec::new(),
+        peers_missing: Vec::new(),
+        incomplete: found.incomplete,
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+fn measure_peers(dossier: &mut Dossier, arguments: &ProbeArguments) {
+    let progress = Progress::new(1);
+    progress.at("peers: python3 starts");
+    let mut at = |name: &str| progress.at(&format!("peers: {name}"));
+    peers::measure(dossier, &arguments.device, arguments.only.as_deref(), &mut at);
+    progress.finish();
 }
 
 fn write(dossier: &Dossier, json: Option<&Path>, console: Console) -> Result<(), Failure> {

@@ -3,19 +3,29 @@
 use std::fmt::Write as _;
 
 use assay_measure::probe::Quantity;
-use assay_record::{Conditions, Dossier, Entry, EntryStatus};
+use assay_record::{Conditions, Dossier, Entry, EntryStatus, PeerStanding};
 use comfy_table::CellAlignment;
 
 use crate::render::{table, table_text};
 
 /// The device, a line for each entry, and a line for each that has no value.
 pub(super) fn dossier(dossier: &Dossier) -> String {
-    let header = ["entry", "value", "unit", "p5", "p95", "n", "SM MHz", "of limit", "confidence"];
-    let mut table = table(&header.map(str::to_owned));
-    for entry in &dossier.entries {
-        table.add_row(row(entry));
+    let mut header =
+        vec!["entry", "value", "unit", "p5", "p95", "n", "SM MHz", "of limit", "confidence"];
+    let peers = !dossier.peers.is_empty();
+    if peers {
+        header.push("of best peer");
     }
-    for column in 1..header.len() {
+    let mut table = table(&header.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+    for entry in &dossier.entries {
+        let mut row = row(entry);
+        if peers {
+            row.push(of_peer(dossier, entry));
+        }
+        table.add_row(row);
+    }
+    // The last one, of peers, is text.
+    for column in 1..9 {
         if let Some(column) = table.column_mut(column).filter(|_| column != 2) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -26,12 +36,43 @@ pub(super) fn dossier(dossier: &Dossier) -> String {
         let reason = entry.reason.as_deref().unwrap_or_default();
         let _ = write!(text, "\n{word} {}: {reason}", entry.name);
     }
+    for line in dossier.entries.iter().filter_map(|entry| below(dossier, entry)) {
+        let _ = write!(text, "\n{line}");
+    }
+    for why in &dossier.peers_missing {
+        let _ = write!(text, "\nNO PEER {why}");
+    }
     let unsettled = |entry: &&Entry| entry.confidence_reason.contains("clock never settled");
     for entry in dossier.entries.iter().filter(unsettled) {
         let _ = write!(text, "\nUNSTABLE {}: {}", entry.name, entry.confidence_reason);
     }
     text.push_str("\n\n");
     text + &summary(dossier) + "\n"
+}
+
+/// How many times the best peer's figure the entry's is, and whose that is.
+fn of_peer(dossier: &Dossier, entry: &Entry) -> String {
+    let Some(standing) = dossier.standing(entry) else { return "-".to_owned() };
+    let below = if standing.below { ", below its peer" } else { "" };
+    format!("{:.3} {}{below}", standing.times, standing.peer.name)
+}
+
+/// The line of an entry that is worse than a peer of its by more than the peer's spread: the
+/// device can do better than the probe shows.
+fn below(dossier: &Dossier, entry: &Entry) -> Option<String> {
+    let PeerStanding { peer, .. } = dossier.standing(entry).filter(|standing| standing.below)?;
+    let (scale, unit) = scaled(entry);
+    let number = |value: f64| format!("{:.4}", assay_record::Number(value / scale));
+    Some(format!(
+        "BELOW ITS PEER {}: {} {unit}, and {} {} has {} (spread {}, n = {})",
+        entry.name,
+        number(entry.value?),
+        peer.name,
+        peer.version,
+        number(peer.value),
+        number(peer.spread),
+        peer.n
+    ))
 }
 
 /// A line for each quantity.
@@ -140,11 +181,53 @@ fn conditions(state: &Conditions) -> String {
 
 fn summary(dossier: &Dossier) -> String {
     let count = |status| dossier.entries.iter().filter(|entry| entry.status == status).count();
-    format!(
+    let mut text = format!(
         "SUMMARY {} measured, {} unsupported, {} failed, in {:.1} s",
         count(EntryStatus::Measured),
         count(EntryStatus::Unsupported),
         count(EntryStatus::Failed),
         dossier.seconds
-    )
+    );
+    let standings = dossier.entries.iter().filter_map(|entry| dossier.standing(entry));
+    let (with, below) = standings
+        .fold((0, 0), |(with, below), standing| (with + 1, below + usize::from(standing.below)));
+    if with > 0 {
+        let _ = write!(text, "; of {with} entries with peers {below} are below theirs");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measure::certify::model;
+    use assay_record::Peer;
+
+    #[test]
+    fn an_entry_below_its_peer_is_named_and_not_failed() {
+        let mut shown = model();
+        assert!(!super::dossier(&shown).contains("peer"), "no column where there are none");
+        let value = shown.value("dram_read").expect("a model's value");
+        let peer = |name: &str, entry: &str, value: f64| Peer {
+            entry: entry.to_owned(),
+            name: name.to_owned(),
+            version: "2.11".to_owned(),
+            value,
+            unit: "B/s".to_owned(),
+            n: 30,
+            spread: 1e9,
+        };
+        shown.peers.push(peer("torch sum", "dram_read", value / 2.0));
+        let text = super::dossier(&shown);
+        assert!(text.contains("2.000 torch sum") && !text.contains("BELOW"), "{text}");
+        shown.peers.push(peer("Triton sum", "dram_read", value * 1.25));
+        shown.peers_missing.push("no figure of cupy: it is not there".to_owned());
+        let text = super::dossier(&shown);
+        assert!(text.contains("0.800 Triton sum, below its peer"), "{text}");
+        assert!(
+            text.contains("BELOW ITS PEER dram_read: ") && text.contains(", n = 30)"),
+            "{text}"
+        );
+        assert!(text.contains("NO PEER no figure of cupy: it is not there"), "{text}");
+        assert!(text.contains("0 failed") && text.contains("1 entries with peers 1 are below"));
+    }
 }
