@@ -99,6 +99,15 @@ impl Tensor {
         values
     }
 
+    /// The bytes of some elements, where they start at a whole byte.
+    pub(crate) fn plain(&self, first: u64, count: u64) -> Option<&[u8]> {
+        if self.format.is_packed() && !first.is_multiple_of(8) {
+            return None;
+        }
+        let from = storage(self.format, first) as usize;
+        self.bytes.get(from..from + storage(self.format, count) as usize)
+    }
+
     /// All of it as a view.
     #[must_use]
     pub fn view(&self) -> ArrayView<'_> {

@@ -115,8 +115,21 @@ pub fn compare_with_progress(
         let count = piece.min(plan.elements - first);
         match plan.read(reference, candidate, (first, count), &mut buffers) {
             Ok(pair) => scan_piece(&plan.rules, pair, first, count, &mut seen),
-            Err((side, source)) if first == 0 => return Err(CompareError::Read { side, source }),
             Err((side, source)) => {
+                let end = match side {
+                    Side::Reference => reference.readable(),
+                    Side::Candidate => candidate.readable(),
+                };
+                let rest = end.map_or(0, |end| end.saturating_sub(first).min(count));
+                // What there is of the piece.
+                if rest > 0
+                    && let Ok(pair) = plan.read(reference, candidate, (first, rest), &mut buffers)
+                {
+                    scan_piece(&plan.rules, pair, first, rest, &mut seen);
+                }
+                if seen.counts.elements == 0 {
+                    return Err(CompareError::Read { side, source });
+                }
                 seen.broke_off = Some(format!("the {side} cannot be read further: {source}"));
                 break;
             }

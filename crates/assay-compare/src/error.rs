@@ -91,10 +91,10 @@ pub enum CompareError {
     /// The bands need more, or other, shuffles.
     #[error("{0}")]
     Band(String),
-    /// The reference or the candidate, as a function, failed.
+    /// The reference, the candidate or the generator of their inputs failed.
     #[error("the {what} failed: {reason}")]
     Operation {
-        /// What failed: `reference` or `candidate`.
+        /// What failed: `reference`, `candidate` or `generator`.
         what: &'static str,
         /// What it said.
         reason: String,

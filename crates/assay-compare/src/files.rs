@@ -3,22 +3,35 @@
 //! Opening a file reads its headers alone. An array that cannot be compared is still listed, with
 //! its reason, so that the others can be.
 
+mod inflate;
+mod member;
 mod npy;
 mod npz;
 mod safetensors;
+mod slice;
 mod stream;
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use assay_num::Format;
 use thiserror::Error;
 
-use crate::array::{element_count, storage};
+use crate::array::{Tensor, element_count, storage};
 use crate::error::ArrayError;
-use crate::source::Source;
+use crate::source::{Source, SourceError};
+use member::Member;
+pub use npz::NpzWriter;
+use slice::TensorSlice;
 use stream::FileSource;
+
+/// The most parts that an array is cut into, each an open file.
+const MOST_SLICES: u64 = 512;
+
+/// The longest text that is read, in letters.
+const LONGEST_TEXT: u64 = 1 << 16;
 
 /// Why a file holds no arrays that can be read.
 #[derive(Debug, Error)]
@@ -34,8 +47,11 @@ pub enum FileError {
     #[error("{0}")]
     Header(String),
     /// The archive is broken.
-    #[error("it is no .npz file")]
+    #[error("it is no .npz file, or only the beginning of one")]
     Zip(#[from] zip::result::ZipError),
+    /// An array cannot be written: its elements are smaller than bytes.
+    #[error("numpy has no type for {0}, whose elements are smaller than bytes")]
+    Packed(Format),
 }
 
 /// Why one array of a file cannot be compared.
@@ -65,22 +81,35 @@ pub enum EntryError {
     /// Its layout is not served.
     #[error("{0}")]
     Layout(String),
+    /// Its elements cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// What an element of an array is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Element {
+    Number(Format),
+    /// Bits of that size, of a type that the file does not say; and what it says.
+    Raw(Format, String),
+    /// So many letters of 32 bits.
+    Text(u64),
 }
 
 /// Where an array lies in its file, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Placed {
-    pub(crate) format: Format,
+    pub(crate) element: Element,
     pub(crate) shape: Vec<u64>,
-    /// Where its bytes start.
+    /// The run of bytes that holds it.
+    pub(crate) member: Member,
+    /// Where its elements start in that run.
     pub(crate) offset: u64,
     /// Bytes from there to the end of what is the array's own.
     pub(crate) held: u64,
     pub(crate) big_endian: bool,
     /// Whether the first axis varies fastest.
     pub(crate) fortran: bool,
-    /// Whether the file says nothing of the format but its size.
-    pub(crate) untyped: bool,
 }
 
 /// One array of a file.
@@ -98,8 +127,15 @@ impl FileEntry {
     /// Why it cannot.
     pub fn layout(&self) -> Result<(Format, &[u64]), EntryError> {
         let placed = self.placed.as_ref().map_err(Clone::clone)?;
-        Ok((placed.format, &placed.shape))
+        match &placed.element {
+            Element::Number(format) | Element::Raw(format, _) => Ok((*format, &placed.shape)),
+            Element::Text(letters) => Err(not_text(*letters)),
+        }
     }
+}
+
+fn not_text(letters: u64) -> EntryError {
+    EntryError::Elements(format!("U{letters}"), "text")
 }
 
 /// A file of arrays.
@@ -119,11 +155,12 @@ impl ArrayFile {
         let length = file.metadata()?.len();
         let mut start = Vec::new();
         file.by_ref().take(9).read_to_end(&mut start)?;
-        file.seek(SeekFrom::Start(0))?;
+        file.rewind()?;
         let entries = if start.starts_with(npy::MAGIC) {
-            vec![FileEntry { name: String::new(), placed: npy::placed(&mut file, 0, length) }]
+            let placed = npy::placed(&mut file, Member::whole(length));
+            vec![FileEntry { name: String::new(), placed }]
         } else if start.starts_with(b"PK") {
-            npz::entries(file)?
+            npz::entries(&file, length)?
         } else if start.get(8) == Some(&b'{') {
             safetensors::entries(&mut file, length)?
         } else {
@@ -148,28 +185,123 @@ impl ArrayFile {
         name: &str,
         format: Option<Format>,
     ) -> Result<Box<dyn Source>, EntryError> {
-        let entry = self.entries.iter().find(|entry| entry.name == name);
-        let entry = entry.ok_or_else(|| EntryError::Missing(name.to_owned()))?;
-        let mut placed = entry.placed.clone()?;
-        match format {
-            Some(format) if format.bits() != placed.format.bits() => {
-                return Err(EntryError::Format { held: placed.format.bits(), format });
-            }
-            Some(format) => placed.format = format,
-            None if placed.untyped => {
-                let hint = "bytes of no known format; say which with `--format`";
-                return Err(EntryError::Elements(format!("V{}", placed.format.bits() / 8), hint));
-            }
-            None => {}
+        Ok(Box::new(self.stream(name, format)?))
+    }
+
+    /// An array as a whole, in row-major order. One that is compressed may take up to 1 GiB.
+    ///
+    /// # Errors
+    /// Why the array cannot be read.
+    pub fn tensor(&self, name: &str, format: Option<Format>) -> Result<Tensor, EntryError> {
+        let mut stream = self.stream(name, format)?;
+        let bytes = stream.all().map_err(|error| EntryError::Unreadable(error.to_string()))?;
+        Ok(Tensor::new(stream.format(), stream.shape(), bytes)?)
+    }
+
+    /// The parts of an array along its first axis, each a source of its own.
+    ///
+    /// Those of an array that is compressed or in Fortran order lie in memory.
+    ///
+    /// # Errors
+    /// Why the array cannot be compared, or cannot be cut at whole bytes.
+    pub fn slices(
+        &self,
+        name: &str,
+        format: Option<Format>,
+    ) -> Result<Vec<Box<dyn Source>>, EntryError> {
+        let whole = self.stream(name, format)?;
+        let format = whole.format();
+        let [count, rest @ ..] = whole.shape() else {
+            return Err(EntryError::Layout("it has no axis to be cut along".to_owned()));
+        };
+        let (count, shape) = (*count, rest.to_vec());
+        let elements = element_count(&shape)?;
+        if !(elements * u64::from(format.bits())).is_multiple_of(8) {
+            let reason = format!("parts of {elements} elements of {format} end inside a byte");
+            return Err(EntryError::Layout(reason));
         }
-        let needed = storage(placed.format, element_count(&placed.shape)?);
+        if count > MOST_SLICES {
+            let reason =
+                format!("its {count} parts are more than the {MOST_SLICES} that are served");
+            return Err(EntryError::Layout(reason));
+        }
+        if whole.is_contiguous() {
+            return (0..count)
+                .map(|at| Ok(Box::new(self.slice(name, format, at)?) as Box<dyn Source>))
+                .collect();
+        }
+        let tensor = Arc::new(self.tensor(name, Some(format))?);
+        let slice = |at| Box::new(TensorSlice::new(&tensor, &shape, at)) as Box<dyn Source>;
+        Ok((0..count).map(slice).collect())
+    }
+
+    fn slice(&self, name: &str, format: Format, at: u64) -> Result<FileSource, EntryError> {
+        let mut placed = self.placed(name)?;
+        placed.shape.remove(0);
+        let bytes = storage(format, element_count(&placed.shape)?);
+        placed.offset += at * bytes;
+        placed.held = placed.held.saturating_sub(at * bytes).min(bytes);
+        // That of the archive is not of a part.
+        placed.member.checksum = None;
+        self.open_stream(placed, format)
+    }
+
+    /// A text: an array without axes, as numpy writes a `str`.
+    ///
+    /// # Errors
+    /// If there is none, or it is longer than a line should be.
+    pub fn text(&self, name: &str) -> Result<String, EntryError> {
+        let mut placed = self.placed(name)?;
+        let (Element::Text(letters @ 0..=LONGEST_TEXT), []) = (&placed.element, &placed.shape[..])
+        else {
+            return Err(EntryError::Layout("it is no text of one line".to_owned()));
+        };
+        placed.shape = vec![*letters];
+        let bytes = self.open_stream(placed, Format::U32)?.all();
+        let bytes = bytes.map_err(|error| EntryError::Unreadable(error.to_string()))?;
+        let letters = bytes.as_chunks().0.iter().map(|letter| u32::from_le_bytes(*letter));
+        let letters = letters.filter(|&letter| letter != 0).map(char::from_u32);
+        let text: Option<String> = letters.collect();
+        text.ok_or_else(|| EntryError::Layout("it is no text".to_owned()))
+    }
+
+    fn placed(&self, name: &str) -> Result<Placed, EntryError> {
+        let entry = self.entries.iter().find(|entry| entry.name == name);
+        entry.ok_or_else(|| EntryError::Missing(name.to_owned()))?.placed.clone()
+    }
+
+    fn stream(&self, name: &str, format: Option<Format>) -> Result<FileSource, EntryError> {
+        let placed = self.placed(name)?;
+        let (held, raw) = match &placed.element {
+            Element::Number(held) => (*held, None),
+            Element::Raw(held, kind) => (*held, Some(kind)),
+            Element::Text(letters) => return Err(not_text(*letters)),
+        };
+        let format = match (format, raw) {
+            (Some(format), _) if format.bits() != held.bits() => {
+                return Err(EntryError::Format { held: held.bits(), format });
+            }
+            (Some(format), _) => format,
+            (None, Some(kind)) => {
+                let hint = "bytes of no known format; say which with `--format`";
+                return Err(EntryError::Elements(kind.clone(), hint));
+            }
+            (None, None) => held,
+        };
+        self.open_stream(placed, format)
+    }
+
+    fn open_stream(&self, placed: Placed, format: Format) -> Result<FileSource, EntryError> {
+        let needed = storage(format, element_count(&placed.shape)?);
         if placed.held > needed {
             return Err(EntryError::Header(format!(
-                "its shape {:?} takes {needed} bytes of {}, and there are {}",
-                placed.shape, placed.format, placed.held
+                "its shape {:?} takes {needed} bytes of {format}, and there are {}",
+                placed.shape, placed.held
             )));
         }
-        let broken = |error: io::Error| EntryError::Header(error.to_string());
-        FileSource::open(&self.path, placed).map_err(broken)
+        FileSource::open(&self.path, placed, format).map_err(|error| match error {
+            SourceError::Broken(what) => EntryError::Layout(what),
+            other => EntryError::Unreadable(other.to_string()),
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use assay_num::random::SplitMix64;
 
-use crate::array::Tensor;
+use crate::array::{Tensor, storage};
 use crate::error::CompareError;
 
 /// What a user's own shuffle does: the inputs, permuted.
@@ -111,4 +111,35 @@ fn permutation(size: u64, random: &mut SplitMix64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..size).collect();
     random.shuffle(&mut order);
     order
+}
+
+impl Tensor {
+    /// The tensor with one axis in another order: place `i` holds what was at `order[i]`.
+    pub(crate) fn permuted(&self, axis: usize, order: &[u64]) -> Tensor {
+        let shape = self.shape();
+        let inner: u64 = shape[axis + 1..].iter().product();
+        let outer: u64 = shape[..axis].iter().product();
+        let size = order.len() as u64;
+        let mut bytes = Vec::with_capacity(self.bytes().len());
+        if self.format().is_packed() {
+            let values = self.values();
+            let mut moved = Vec::with_capacity(values.len());
+            for row in 0..outer {
+                for &from in order {
+                    let start = ((row * size + from) * inner) as usize;
+                    moved.extend_from_slice(&values[start..start + inner as usize]);
+                }
+            }
+            bytes = self.format().encode_slice(&moved);
+        } else {
+            let width = storage(self.format(), inner) as usize;
+            for row in 0..outer {
+                for &from in order {
+                    let start = (row * size + from) as usize * width;
+                    bytes.extend_from_slice(&self.bytes()[start..start + width]);
+                }
+            }
+        }
+        Tensor::new(self.format(), shape, bytes).unwrap_or_else(|_| self.clone())
+    }
 }

@@ -3,7 +3,7 @@
 use assay_num::Format;
 use thiserror::Error;
 
-use crate::array::ArrayView;
+use crate::array::{ArrayView, Tensor};
 
 /// Why elements could not be read.
 #[derive(Debug, Error)]
@@ -35,6 +35,12 @@ pub trait Source: Send {
     /// Whatever stops the reading.
     fn read(&mut self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<(), SourceError>;
 
+    /// How many elements from the first on can be read, where it is known to be fewer than all:
+    /// asked after [`Source::read`] failed.
+    fn readable(&self) -> Option<u64> {
+        None
+    }
+
     /// The same bytes where they lie in memory already.
     fn in_memory(&self, first: u64, count: u64) -> Option<&[u8]> {
         let _ = (first, count);
@@ -53,6 +59,25 @@ impl Source for ArrayView<'_> {
 
     fn read(&mut self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<(), SourceError> {
         self.gather(first, count, out);
+        Ok(())
+    }
+
+    fn in_memory(&self, first: u64, count: u64) -> Option<&[u8]> {
+        self.plain(first, count)
+    }
+}
+
+impl Source for Tensor {
+    fn format(&self) -> Format {
+        Tensor::format(self)
+    }
+
+    fn shape(&self) -> &[u64] {
+        Tensor::shape(self)
+    }
+
+    fn read(&mut self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<(), SourceError> {
+        self.view().gather(first, count, out);
         Ok(())
     }
 

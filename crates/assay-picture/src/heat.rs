@@ -15,13 +15,15 @@ const SIDE: f64 = 512.0;
 const WIDTH: f64 = 860.0;
 /// Differences so many times smaller than the worst are drawn as the smallest.
 const DEPTH: f64 = 1e6;
+/// The palest colour of all could be taken for paper.
+const STEPS: usize = HEAT_STEPS - 1;
 
 /// The map as SVG: darker is worse, a red frame is over the limit, a red cell is not finite.
 pub fn heat_map(map: &ErrorMap) -> String {
     let side = |cells: usize| SIDE * cells as f64 / map.cell_rows.max(map.cell_cols).max(1) as f64;
     let (width, height) = (side(map.cell_cols), side(map.cell_rows).max(12.0));
     let steps = Steps::of(map);
-    let bottom = (TOP + height + 60.0).max(TOP + 24.0 * (HEAT_STEPS + 4) as f64);
+    let bottom = (TOP + height + 60.0).max(TOP + 24.0 * (entries(map, &steps) + 1) as f64);
     let said = said(map, &steps);
     let mut canvas = Canvas::new(WIDTH, bottom, &map.title, &said);
     canvas.text("f-ink b", 18.0, Anchor::Start, (24.0, 32.0), &fitted(18.0, &map.title, 812.0));
@@ -66,8 +68,8 @@ impl Steps {
         let worst = sizes().fold(0.0, f64::max);
         let least = sizes().fold(f64::INFINITY, f64::min).max(worst / DEPTH);
         let ratio = (worst / least).max(1.0);
-        let step = |index: usize| least * ratio.powf(index as f64 / HEAT_STEPS as f64);
-        Steps { from: (0..HEAT_STEPS).map(step).collect(), worst }
+        let step = |index: usize| least * ratio.powf(index as f64 / STEPS as f64);
+        Steps { from: (0..STEPS).map(step).collect(), worst }
     }
 
     fn class(&self, cell: Option<f64>, broken: bool) -> String {
@@ -75,12 +77,21 @@ impl Steps {
             _ if broken => "f-bad".to_owned(),
             None => "f-grid".to_owned(),
             Some(size) if size > 0.0 => {
-                let beyond = |from: &f64| size >= *from && *from > self.from[0];
-                let step = self.from.iter().rposition(beyond).unwrap_or(0);
-                format!("f-h{step}")
+                let step = self.from.iter().rposition(|from| size >= *from).unwrap_or(0);
+                Steps::color(step)
             }
             Some(_) => "f-paper".to_owned(),
         }
+    }
+
+    fn color(step: usize) -> String {
+        format!("f-h{}", step + HEAT_STEPS - STEPS)
+    }
+
+    /// The steps that are told apart: where all differences are of one size, the darkest.
+    fn shown(&self) -> std::ops::Range<usize> {
+        let is_one_size = self.from[STEPS - 1] < self.from[0] * 1.001;
+        if self.worst > 0.0 { if is_one_size { STEPS - 1..STEPS } else { 0..STEPS } } else { 0..0 }
     }
 }
 
@@ -88,6 +99,11 @@ fn said(map: &ErrorMap, steps: &Steps) -> String {
     let broken: u64 = map.nonfinite.iter().copied().fold(0, u64::saturating_add);
     let over = |limit: f64| map.cells.iter().flatten().filter(|cell| **cell > limit).count();
     let mut said = format!("worst {} {}", short(steps.worst), map.unit);
+    let tile = |size: u64, cells: usize| size.div_ceil(cells.max(1) as u64);
+    let tile = (tile(map.rows, map.cell_rows), tile(map.cols, map.cell_cols));
+    if tile.0 > 1 || tile.1 > 1 {
+        let _ = write!(said, ", each cell the worst of up to {} x {}", tile.0, tile.1);
+    }
     if let Some(limit) = map.limit {
         let (over, all) = (over(limit), map.cells.len());
         let _ = write!(said, ", {over} of {all} cells over {}", short(limit));
@@ -124,6 +140,16 @@ fn names(canvas: &mut Canvas, map: &ErrorMap, height: f64) {
     }
 }
 
+/// Lines of the legend.
+fn entries(map: &ErrorMap, steps: &Steps) -> usize {
+    let others = [
+        map.cells.iter().any(Option::is_none),
+        map.nonfinite.iter().any(|count| *count > 0),
+        map.limit.is_some(),
+    ];
+    1 + steps.shown().len() + others.iter().filter(|other| **other).count()
+}
+
 fn legend(canvas: &mut Canvas, steps: &Steps, map: &ErrorMap) {
     let x = LEFT + SIDE + 40.0;
     let mut y = TOP;
@@ -132,12 +158,9 @@ fn legend(canvas: &mut Canvas, steps: &Steps, map: &ErrorMap) {
         canvas.text("f-ink", 12.0, Anchor::Start, (x + 28.0, y + 12.5), text);
         y += 24.0;
     };
-    if steps.worst > 0.0 {
-        let of_one_size = steps.from[HEAT_STEPS - 1] < steps.from[0] * 1.001;
-        for step in (0..if of_one_size { 1 } else { HEAT_STEPS }).rev() {
-            let text = format!("from {} {}", short(steps.from[step]), map.unit);
-            entry(&format!("f-h{step}"), &fitted(12.0, &text, 180.0));
-        }
+    for step in steps.shown().rev() {
+        let text = format!("from {} {}", short(steps.from[step]), map.unit);
+        entry(&Steps::color(step), &fitted(12.0, &text, 180.0));
     }
     entry("f-paper l-grid", "equal");
     if map.cells.iter().any(Option::is_none) {

@@ -174,12 +174,13 @@ pub struct WorstElement {
 /// Every element held against its own band of reduction order.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct BandEvidence {
-    /// How the reference's inputs were shuffled.
+    /// How the reference's inputs were shuffled: `given` where its outputs for them were.
     pub shuffle: String,
     /// How many shuffles the bands come from.
     pub shuffles: u32,
-    /// The seed of the permutations.
-    pub seed: u64,
+    /// The seed of the permutations, where they were made here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Standard deviations that a band is wide to either side, set by the number of elements.
     pub z: f64,
     /// Elements outside their band.

@@ -1,12 +1,14 @@
 //! `assay compare A B`: the tensors of two files held against each other.
 
+mod bands;
 mod device;
+mod input;
 mod table;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use assay_compare::{ArrayFile, CompareError, Options, compare_with_progress, error_map};
+use assay_compare::{CompareError, FileEntry, Options, Source, compare_with_progress, error_map};
 use assay_num::Format;
 use assay_record::{
     COMPARISON_SCHEMA, Comparison, ComparisonReport, ExitCode, NotCompared, Outcome, Tolerance,
@@ -17,17 +19,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::output;
+use bands::{Computed, Shuffled};
 use device::There;
+use input::{Input, holds};
 
 /// What can be typed after `assay compare`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
-    /// What is right: a .npy, .npz or .safetensors file
-    #[arg(value_name = "REFERENCE")]
-    pub(crate) reference: PathBuf,
-    /// What is tested: a file of any of these kinds
-    #[arg(value_name = "CANDIDATE")]
-    pub(crate) candidate: PathBuf,
+    /// What is right (left out where it is computed) and what is tested: .npy, .npz or .safetensors
+    /// files, or arrays of them as FILE:NAME
+    #[arg(value_names = ["REFERENCE", "CANDIDATE"], num_args = 1..=2, required = true)]
+    pub(crate) files: Vec<PathBuf>,
     /// Compare only the tensor of this name (repeatable); else all of the reference's
     #[arg(long, value_name = "NAME")]
     pub(crate) tensor: Vec<String>,
@@ -64,11 +66,13 @@ pub(crate) struct Arguments {
     /// Draw where the first tensor that fails differs, else the first, over its last two axes
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) bands: bands::BandArguments,
     /// Write everything as JSON to a file, or to stdout in place of the tables with `-`
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Compare there, piece by piece: cuda, cuda:1, emulator:sm_90; else on the CPU
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "banded")]
     pub(crate) device: Option<String>,
     /// When to colour words
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
@@ -82,11 +86,52 @@ fn format(name: &str) -> Result<Format, String> {
     })
 }
 
+/// What is right.
+enum Reference {
+    File(Input),
+    Computed(Computed),
+}
+
+/// Both sides, and the outputs for shuffled inputs.
+struct Sides {
+    reference: Reference,
+    candidate: Input,
+    shuffled: Option<Shuffled>,
+}
+
+impl Sides {
+    fn open(arguments: &Arguments) -> Result<Sides, Failure> {
+        let bands = &arguments.bands;
+        let (reference, candidate) = match (&arguments.files[..], bands.are_computed()) {
+            ([reference, candidate], false) => {
+                (Reference::File(Input::open(reference)?), Input::open(candidate)?)
+            }
+            ([candidate], true) => {
+                let candidate = Input::open(candidate)?;
+                let asked = arguments.reference_format.or(arguments.format);
+                (Reference::Computed(Computed::load(bands, asked)?), candidate)
+            }
+            (_, true) => {
+                let message = "the reference is computed, so that only CANDIDATE is to be named";
+                return Err(Failure::request(message));
+            }
+            (_, false) => {
+                let hint = "`assay compare REFERENCE CANDIDATE`, or `--sum-of X CANDIDATE`, or \
+                            `--matmul-of A B CANDIDATE`";
+                return Err(
+                    Failure::request("there is nothing to compare it with").hint(hint.to_owned())
+                );
+            }
+        };
+        let shuffled = (!bands.shuffled.is_empty()).then(|| Shuffled::open(bands)).transpose()?;
+        Ok(Sides { reference, candidate, shuffled })
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, Failure> {
     let start = Instant::now();
-    let reference = open(&arguments.reference)?;
-    let candidate = open(&arguments.candidate)?;
+    let sides = Sides::open(arguments)?;
     let options = options(arguments);
     let mut there = arguments.device.as_deref().map(There::open).transpose()?;
     let mut report = ComparisonReport {
@@ -94,8 +139,11 @@ pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, F
         assay_version: crate::VERSION.to_owned(),
         command: crate::command_line(),
         date: crate::date::now(),
-        reference: arguments.reference.display().to_string(),
-        candidate: arguments.candidate.display().to_string(),
+        reference: match &sides.reference {
+            Reference::File(input) => input.shown.clone(),
+            Reference::Computed(computed) => computed.shown.clone(),
+        },
+        candidate: sides.candidate.shown.clone(),
         device: there.as_ref().map(There::name),
         comparisons: Vec::new(),
         not_compared: Vec::new(),
@@ -103,35 +151,25 @@ pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, F
         seconds: 0.0,
         exit_code: 0,
     };
-    let pairs = pairs(arguments, (&reference, &candidate), &mut report)?;
+    let pairs = pairs(arguments, &sides, &mut report)?;
     for (one, other) in &pairs {
-        match pair(arguments, (&reference, &candidate), (one, other), (&options, &mut there)) {
+        let name = Some(if one.is_empty() { other } else { one }).filter(|name| !name.is_empty());
+        let is_only = pairs.len() == 1;
+        match pair(arguments, &sides, (one, other, is_only), (&options, &mut there)) {
             Ok(mut comparison) => {
-                comparison.name = Some(one.clone()).filter(|name| !name.is_empty());
+                comparison.name = name.cloned();
                 report.comparisons.push(comparison);
             }
-            Err(reason) => {
-                let name = Some(one.clone()).filter(|name| !name.is_empty());
-                report.not_compared.push(NotCompared { name, reason });
-            }
+            Err(reason) => report.not_compared.push(NotCompared { name: name.cloned(), reason }),
         }
     }
     report.seconds = start.elapsed().as_secs_f64();
     let exit = conclude(&mut report);
     if let Some(path) = &arguments.svg {
-        draw(path, arguments, (&reference, &candidate), (&report, &pairs), &options)?;
+        draw(path, arguments, &sides, (&report, &pairs), &options)?;
     }
     write(&report, arguments, console)?;
     Ok(exit)
-}
-
-fn open(path: &Path) -> Result<ArrayFile, Failure> {
-    ArrayFile::open(path).map_err(|error| {
-        let hint = "`assay compare` reads .npy, .npz and .safetensors files";
-        Failure::request(format!("cannot read arrays from {}", path.display()))
-            .caused_by(&error)
-            .hint(hint.to_owned())
-    })
 }
 
 fn options(arguments: &Arguments) -> Options {
@@ -154,13 +192,24 @@ fn options(arguments: &Arguments) -> Options {
 /// not agree on its name.
 fn pairs(
     arguments: &Arguments,
-    (reference, candidate): (&ArrayFile, &ArrayFile),
+    sides: &Sides,
     report: &mut ComparisonReport,
 ) -> Result<Vec<(String, String)>, Failure> {
-    let (ours, theirs) = (reference.entries(), candidate.entries());
-    if let ([one], [other]) = (ours, theirs)
+    let Reference::File(reference) = &sides.reference else {
+        let candidate = sides.candidate.single(&arguments.tensor)?;
+        return Ok(vec![(String::new(), candidate.name.clone())]);
+    };
+    let (ours, theirs) = (reference.entries(), sides.candidate.entries());
+    if let ([one], [other]) = (&ours[..], &theirs[..])
         && arguments.tensor.is_empty()
     {
+        return Ok(vec![(one.name.clone(), other.name.clone())]);
+    }
+    // An array without a name is the counterpart of whichever was chosen.
+    let is_nameless = |entries: &[&FileEntry]| matches!(entries, [one] if one.name.is_empty());
+    if is_nameless(&theirs) || is_nameless(&ours) {
+        let (one, other) =
+            (reference.single(&arguments.tensor)?, sides.candidate.single(&arguments.tensor)?);
         return Ok(vec![(one.name.clone(), other.name.clone())]);
     }
     let names: Vec<String> = if arguments.tensor.is_empty() {
@@ -168,10 +217,9 @@ fn pairs(
     } else {
         arguments.tensor.clone()
     };
-    if let Some(name) = names.iter().find(|name| !ours.iter().any(|entry| entry.name == **name)) {
-        let all: Vec<&str> = ours.iter().map(|entry| entry.name.as_str()).collect();
+    if let Some(name) = names.iter().find(|name| reference.entry(name).is_none()) {
         return Err(Failure::request(format!("the reference has no tensor `{name}`"))
-            .hint(format!("it has {}", all.join(", "))));
+            .hint(holds(reference.file.entries())));
     }
     if arguments.tensor.is_empty() {
         for entry in theirs.iter().filter(|entry| !names.contains(&entry.name)) {
@@ -184,48 +232,70 @@ fn pairs(
     Ok(names.into_iter().map(|name| (name.clone(), name)).collect())
 }
 
-type Sources = (Box<dyn assay_compare::Source>, Box<dyn assay_compare::Source>);
+type Sources = (Box<dyn Source>, Box<dyn Source>);
 
 /// Both tensors of a pair, or why not.
 fn sources(
     arguments: &Arguments,
-    (reference, candidate): (&ArrayFile, &ArrayFile),
+    sides: &Sides,
     (one, other): (&str, &str),
 ) -> Result<Sources, String> {
-    let other = candidate
+    let candidate = sides
+        .candidate
+        .file
         .source(other, arguments.format)
         .map_err(|error| format!("the candidate: {error}"))?;
-    let of_reference = arguments.reference_format.or_else(|| {
-        let entry = reference.entries().iter().find(|entry| entry.name == one)?;
-        let held = entry.layout().ok()?.0.bits();
-        arguments.format.filter(|format| format.bits() == held)
-    });
-    let one =
-        reference.source(one, of_reference).map_err(|error| format!("the reference: {error}"))?;
-    Ok((one, other))
+    let reference: Box<dyn Source> = match &sides.reference {
+        Reference::File(input) => {
+            let format = reference_format(arguments, input, one);
+            let source = input.file.source(one, format);
+            source.map_err(|error| format!("the reference: {error}"))?
+        }
+        Reference::Computed(computed) => {
+            Box::new(computed.plain((candidate.format(), candidate.shape()))?)
+        }
+    };
+    Ok((reference, candidate))
+}
+
+/// What was asked for of the reference, else what was asked for of the candidate where it fits.
+fn reference_format(arguments: &Arguments, reference: &Input, name: &str) -> Option<Format> {
+    arguments.reference_format.or_else(|| reference.format_of(name, arguments.format))
 }
 
 fn pair(
     arguments: &Arguments,
-    files: (&ArrayFile, &ArrayFile),
-    (one, other): (&str, &str),
+    sides: &Sides,
+    (one, other, is_only): (&str, &str, bool),
     (options, there): (&Options, &mut Option<There>),
 ) -> Result<Comparison, String> {
-    let (mut one, mut other) = sources(arguments, files, (one, other))?;
-    let elements: u64 = other.shape().iter().product();
+    if let Reference::Computed(computed) = &sides.reference {
+        let candidate = sides.candidate.file.tensor(other, arguments.format);
+        let candidate = candidate.map_err(|error| format!("the candidate: {error}"))?;
+        return computed.judge(&candidate, options);
+    }
+    let (mut reference, mut candidate) = sources(arguments, sides, (one, other))?;
+    if let Some(shuffled) = &sides.shuffled {
+        let asked = arguments.reference_format.or(arguments.format);
+        return shuffled.judge(&mut *reference, &mut *candidate, (one, is_only, asked), options);
+    }
+    let bar = progress_bar(candidate.shape().iter().product());
+    let mut progress = |done| bar.set_position(done);
+    let compared = match there {
+        Some(there) => there.compare((&mut *reference, &mut *candidate), options, &mut progress),
+        None => compare_with_progress(&mut *reference, &mut *candidate, options, &mut progress),
+    };
+    bar.finish_and_clear();
+    compared.map_err(|error| with_causes(&error))
+}
+
+fn progress_bar(steps: u64) -> ProgressBar {
     let target = if Console::shows_progress() {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
     };
-    let bar = ProgressBar::with_draw_target(Some(elements), target);
-    let mut progress = |done| bar.set_position(done);
-    let compared = match there {
-        Some(there) => there.compare((&mut *one, &mut *other), options, &mut progress),
-        None => compare_with_progress(&mut *one, &mut *other, options, &mut progress),
-    };
-    bar.finish_and_clear();
-    compared.map_err(|error| with_causes(&error))
+    ProgressBar::with_draw_target(Some(steps), target)
 }
 
 /// An error and its causes in one line, and what to do about it.
@@ -266,7 +336,7 @@ fn conclude(report: &mut ComparisonReport) -> ExitCode {
 fn draw(
     path: &Path,
     arguments: &Arguments,
-    files: (&ArrayFile, &ArrayFile),
+    sides: &Sides,
     (report, pairs): (&ComparisonReport, &[(String, String)]),
     options: &Options,
 ) -> Result<(), Failure> {
@@ -275,9 +345,11 @@ fn draw(
         return Ok(());
     };
     let name = shown.name.clone().unwrap_or_default();
-    let Some((one, other)) = pairs.iter().find(|(one, _)| *one == name) else { return Ok(()) };
-    let title = if name.is_empty() { "the largest difference of each tile" } else { &name };
-    let (mut one, mut other) = sources(arguments, files, (one, other)).map_err(Failure::request)?;
+    let named =
+        |(one, other): &&(String, String)| *one == name || (one.is_empty() && *other == name);
+    let Some((one, other)) = pairs.iter().find(named) else { return Ok(()) };
+    let title = if name.is_empty() { report.candidate.as_str() } else { &name };
+    let (mut one, mut other) = sources(arguments, sides, (one, other)).map_err(Failure::request)?;
     let map = error_map(title, &mut *one, &mut *other, options)
         .map_err(|error| Failure::request("cannot draw the differences").caused_by(&error))?;
     output::save(path, &assay_picture::heat_map(&map))

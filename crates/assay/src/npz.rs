@@ -1,25 +1,20 @@
-//! Inputs of a case as a `.npz` file: a zip archive, without compression, of `.npy` arrays (NEP 1
-//! of the `numpy` project, format 1.0, little-endian, C order).
+//! Inputs of a case as a `.npz` file.
 //!
 //! Every input is an array of its own shape. Floats of up to 32 bits are stored as fp32, which
 //! holds all of them exactly, f64 as itself, whole numbers as 64-bit integers. The array `case` is
-//! the case's name as text.
+//! the case's name as text. Read back, arrays may be of any type, compressed too.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::path::Path;
 
+use assay_compare::{ArrayError, ArrayFile, EntryError, FileError, NpzWriter, Tensor};
 use assay_num::Format;
 use assay_record::CaseName;
 use assay_reference::{Dims, Inputs, Signature};
 use thiserror::Error;
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 /// The array that holds the name of the case.
 const CASE: &str = "case";
-/// What every `.npy` begins with: its magic number and version 1.0.
-const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
 
 /// Why a file of inputs cannot be read or written.
 #[derive(Debug, Error)]
@@ -27,17 +22,20 @@ pub(crate) enum NpzError {
     /// The file system refused.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is no zip archive, or a broken one.
-    #[error("it is no .npz file")]
-    Zip(#[from] zip::result::ZipError),
-    /// An array is not as this program writes them.
-    #[error("the array `{name}` {what}")]
+    /// It is no file of arrays, or a broken one.
+    #[error("{0}")]
+    File(#[from] FileError),
+    /// An array cannot be read.
+    #[error("the array `{name}`: {why}")]
     Array {
         /// The array.
         name: String,
         /// What is wrong with it.
-        what: String,
+        why: EntryError,
     },
+    /// An input has not as many values as its shape has elements.
+    #[error("the input `{0}`: {1}")]
+    Input(String, ArrayError),
     /// The name of the case is missing or no name.
     #[error("it does not say which case it belongs to: {0}")]
     Case(String),
@@ -56,144 +54,60 @@ pub(crate) fn write(
     case: &CaseName,
     (signature, dims, inputs): (&Signature, &Dims, &Inputs),
 ) -> Result<u64, NpzError> {
-    let mut archive = ZipWriter::new(File::create(path)?);
-    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    archive.start_file(format!("{CASE}.npy"), options)?;
-    archive.write_all(&text_array(&case.to_string()))?;
+    let mut archive = NpzWriter::create(path)?;
+    archive.text(CASE, &case.to_string())?;
     for tensor in &signature.inputs {
         let Some(values) = inputs.tensors.get(&tensor.name) else { continue };
-        let shape = tensor.shape.iter().map(|extent| extent.eval(dims).unwrap_or(0).max(0));
-        archive.start_file(format!("{}.npy", tensor.name), options)?;
-        archive.write_all(&array(tensor.format, &shape.collect::<Vec<_>>(), values))?;
+        let sizes = tensor.shape.iter().map(|extent| extent.eval(dims).unwrap_or(0).max(0));
+        let shape: Vec<u64> = sizes.map(|size| size as u64).collect();
+        let array = Tensor::from_values(kept_as(tensor.format), &shape, values)
+            .map_err(|error| NpzError::Input(tensor.name.clone(), error))?;
+        archive.tensor(&tensor.name, &array)?;
     }
-    let mut file = archive.finish()?;
-    Ok(file.stream_position()?)
+    Ok(archive.finish()?)
 }
 
 /// Reads what [`write`] wrote.
 pub(crate) fn read(path: &Path) -> Result<Given, NpzError> {
-    let mut archive = ZipArchive::new(File::open(path)?)?;
-    let (mut inputs, mut case) = (Inputs::default(), None);
-    for index in 0..archive.len() {
-        let mut entry = archive.by_index(index)?;
-        let name = entry.name()?.trim_end_matches(".npy").to_owned();
-        let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes)?;
-        let wrong = |what: String| NpzError::Array { name: name.clone(), what };
-        if name == CASE {
-            case = Some(text_of(&bytes).map_err(wrong)?);
-        } else {
-            let values = values_of(&bytes).map_err(wrong)?;
-            inputs.tensors.insert(name, values);
-        }
+    let file = ArrayFile::open(path)?;
+    let case = match file.text(CASE) {
+        Err(EntryError::Missing(name)) => Err(format!("there is no array `{name}`")),
+        Err(error) => Err(format!("the array `{CASE}`: {error}")),
+        Ok(text) => text.parse().map_err(|error| format!("{error}")),
+    };
+    let case = case.map_err(NpzError::Case)?;
+    let mut inputs = Inputs::default();
+    for entry in file.entries().iter().filter(|entry| entry.name != CASE) {
+        let array = file
+            .tensor(&entry.name, None)
+            .map_err(|why| NpzError::Array { name: entry.name.clone(), why })?;
+        inputs.tensors.insert(entry.name.clone(), array.values());
     }
-    let case = case.ok_or_else(|| NpzError::Case(format!("there is no array `{CASE}`")))?;
-    let case = case.parse().map_err(|error| NpzError::Case(format!("{error}")))?;
     Ok(Given { case, inputs })
 }
 
-/// The type of the elements that hold a format's values exactly.
-fn element_type(format: Format) -> &'static str {
+/// The format that holds a format's values exactly and that numpy has a type for.
+fn kept_as(format: Format) -> Format {
     match format {
-        Format::F64 => "<f8",
-        _ if format.is_float() => "<f4",
-        _ => "<i8",
+        Format::F64 => Format::F64,
+        _ if format.is_float() => Format::F32,
+        _ => Format::I64,
     }
-}
-
-fn array(format: Format, shape: &[i64], values: &[f64]) -> Vec<u8> {
-    let kind = element_type(format);
-    let mut bytes = header(kind, shape);
-    for value in values {
-        match kind {
-            "<f8" => bytes.extend(value.to_le_bytes()),
-            "<f4" => bytes.extend((*value as f32).to_le_bytes()),
-            _ => bytes.extend((*value as i64).to_le_bytes()),
-        }
-    }
-    bytes
-}
-
-/// A text as an array without axes, four bytes a character.
-fn text_array(text: &str) -> Vec<u8> {
-    let mut bytes = header(&format!("<U{}", text.chars().count()), &[]);
-    bytes.extend(text.chars().flat_map(|c| u32::from(c).to_le_bytes()));
-    bytes
-}
-
-/// The header, padded so that the data starts at a multiple of 64 bytes.
-fn header(kind: &str, shape: &[i64]) -> Vec<u8> {
-    let axes: Vec<String> = shape.iter().map(|size| format!("{size},")).collect();
-    let text =
-        format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}", axes.join(" "));
-    let before = MAGIC.len() + 2;
-    let length = (before + text.len() + 1).next_multiple_of(64) - before;
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend((length as u16).to_le_bytes());
-    bytes.extend(text.as_bytes());
-    bytes.resize(before + length - 1, b' ');
-    bytes.push(b'\n');
-    bytes
-}
-
-/// The type of an array's elements and their bytes.
-fn parts(bytes: &[u8]) -> Result<(String, &[u8]), String> {
-    let rest = bytes.strip_prefix(&MAGIC).ok_or("is no .npy array of version 1.0")?;
-    let (length, rest) = rest.split_at_checked(2).ok_or("ends in its header")?;
-    let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
-    let (header, data) = rest.split_at_checked(length).ok_or("ends in its header")?;
-    let header = String::from_utf8_lossy(header);
-    if !header.contains("'fortran_order': False") {
-        return Err("is not in C order".to_owned());
-    }
-    let kind = header.split("'descr': '").nth(1).and_then(|rest| rest.split('\'').next());
-    Ok((kind.ok_or("states no type")?.to_owned(), data))
-}
-
-fn values_of(bytes: &[u8]) -> Result<Vec<f64>, String> {
-    let (kind, data) = parts(bytes)?;
-    match kind.as_str() {
-        "<f4" => chunks(data).map(|all| all.map(|e| f64::from(f32::from_le_bytes(e))).collect()),
-        "<f8" => chunks(data).map(|all| all.map(f64::from_le_bytes).collect()),
-        "<i8" => chunks(data).map(|all| all.map(|e| i64::from_le_bytes(e) as f64).collect()),
-        _ => Err(format!("holds `{kind}`; inputs are `<f4`, `<f8` or `<i8`")),
-    }
-}
-
-fn text_of(bytes: &[u8]) -> Result<String, String> {
-    let (kind, data) = parts(bytes)?;
-    if !kind.starts_with("<U") {
-        return Err(format!("holds `{kind}`, not text"));
-    }
-    let letters = chunks(data)?.map(|e| char::from_u32(u32::from_le_bytes(e)));
-    let letters = letters.filter(|letter| *letter != Some('\0'));
-    letters.collect::<Option<String>>().ok_or_else(|| "holds no text".to_owned())
-}
-
-/// The elements of an array, `N` bytes each.
-fn chunks<const N: usize>(data: &[u8]) -> Result<impl Iterator<Item = [u8; N]>, String> {
-    if !data.len().is_multiple_of(N) {
-        return Err("ends inside an element".to_owned());
-    }
-    let element = |chunk: &[u8]| {
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(chunk);
-        bytes
-    };
-    Ok(data.chunks_exact(N).map(element))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_reference::{Tensor, dims};
+    use assay_reference::dims;
 
     fn case() -> CaseName {
         "k/shapes/cols=3,rows=2/given/seed=1/in-order".parse().expect("a case")
     }
 
     fn signature() -> Signature {
-        let tensor = |name, format, shape: &[&str]| Tensor::new(name, format, shape).expect("ok");
+        let tensor = |name, format, shape: &[&str]| {
+            assay_reference::Tensor::new(name, format, shape).expect("ok")
+        };
         let inputs = vec![
             tensor("x", Format::Bf16, &["rows", "cols"]),
             tensor("d", Format::F64, &["cols"]),
@@ -220,28 +134,26 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_an_array_starts_at_a_multiple_of_64_bytes() {
-        for shape in [vec![], vec![1], vec![1000, 4096, 7]] {
-            let header = header("<f4", &shape);
-            assert_eq!(header.len() % 64, 0);
-            assert_eq!(header.last(), Some(&b'\n'));
-        }
-    }
-
-    #[test]
     fn a_file_that_is_none_of_ours_is_refused_with_a_reason() {
         let path = scratch("broken");
+        let refused = || read(&path).expect_err("refused").to_string();
         std::fs::write(&path, b"not a zip").expect("written");
-        assert!(read(&path).expect_err("refused").to_string().contains("no .npz file"));
+        assert!(refused().contains("no .npy, .npz or .safetensors file"), "{}", refused());
+        std::fs::write(&path, b"PK not a zip either").expect("written");
+        assert!(refused().contains("no .npz file"), "{}", refused());
+        let mut archive = NpzWriter::create(&path).expect("created");
+        archive.tensor("x", &Tensor::from_f32(&[1], &[1.0]).expect("a tensor")).expect("added");
+        archive.finish().expect("finished");
+        assert!(refused().contains("there is no array `case`"), "{}", refused());
+        let mut archive = NpzWriter::create(&path).expect("created");
+        archive.text(CASE, "no such name").expect("added");
+        archive.finish().expect("finished");
+        assert!(refused().contains("which case"), "{}", refused());
+        let mut archive = NpzWriter::create(&path).expect("created");
+        archive.text(CASE, &case().to_string()).expect("added");
+        archive.text("x", "text").expect("added");
+        archive.finish().expect("finished");
+        assert!(refused().contains("the array `x`: its elements are `U4`, text"), "{}", refused());
         std::fs::remove_file(path).expect("removed");
-        for (bytes, reason) in [
-            (b"\x93NUMPY\x02\x00".to_vec(), "version 1.0"),
-            ([&MAGIC[..], b"\xff\xff{"].concat(), "ends in its header"),
-            ([&header("<f4", &[1])[..], b"abc"].concat(), "ends inside an element"),
-            (header("<c8", &[0]), "holds `<c8`"),
-        ] {
-            let error = values_of(&bytes).expect_err("refused");
-            assert!(error.contains(reason), "{error}");
-        }
     }
 }

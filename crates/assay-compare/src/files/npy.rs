@@ -1,53 +1,49 @@
 //! The header of a `.npy` array (NEP 1 of the `numpy` project, format versions 1.0 to 3.0).
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 
 use assay_num::Format;
 
-use super::{EntryError, Placed};
+use super::member::Member;
+use super::{Element, EntryError, FileError, Placed};
 use crate::array::element_count;
 
 /// What every array begins with.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// The longest header that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
+/// The longest header that is read, in bytes; numpy itself stops at 10,000.
+pub(super) const LONGEST: u64 = 1 << 16;
 
-/// Reads the header of an array that takes `length` bytes from `start` on.
-pub(super) fn placed(
-    file: &mut (impl Read + Seek),
-    start: u64,
-    length: u64,
-) -> Result<Placed, EntryError> {
+/// Reads the header of an array, from the front of the run of bytes that holds it.
+pub(super) fn placed(stream: &mut impl Read, member: Member) -> Result<Placed, EntryError> {
     let broken = |what: &str| EntryError::Header(format!("it {what}"));
-    let io = |error: std::io::Error| EntryError::Header(format!("its header ends: {error}"));
-    file.seek(SeekFrom::Start(start)).map_err(io)?;
+    let io =
+        |error: std::io::Error| EntryError::Header(format!("its header cannot be read: {error}"));
     let mut fixed = [0; 8];
-    file.read_exact(&mut fixed).map_err(io)?;
+    stream.read_exact(&mut fixed).map_err(io)?;
     if !fixed.starts_with(MAGIC) {
         return Err(broken("is no .npy array"));
     }
     let size_bytes = match fixed[6] {
         1 => 2,
         2 | 3 => 4,
-        other => return Err(broken(&format!("is of version {other}, later than 3"))),
+        other => return Err(broken(&format!("is of version {other}, not of 1 to 3"))),
     };
     let mut size = [0; 4];
-    file.read_exact(&mut size[..size_bytes]).map_err(io)?;
+    stream.read_exact(&mut size[..size_bytes]).map_err(io)?;
     let size = u64::from(u32::from_le_bytes(size));
-    let before = 8 + size_bytes as u64;
-    if size > LONGEST || before + size > length {
+    let offset = 8 + size_bytes as u64 + size;
+    if size > LONGEST || offset > member.size {
         return Err(broken(&format!("says that its header takes {size} bytes")));
     }
     let mut header = vec![0; size as usize];
-    file.read_exact(&mut header).map_err(io)?;
-    let header = String::from_utf8_lossy(&header).into_owned();
-    described(&header, start + before + size, length - before - size)
+    stream.read_exact(&mut header).map_err(io)?;
+    described(&String::from_utf8_lossy(&header), member, offset)
 }
 
 /// What the header's dictionary says.
-fn described(header: &str, offset: u64, held: u64) -> Result<Placed, EntryError> {
-    let kind = value_of(header, "descr")?;
+fn described(header: &str, member: Member, offset: u64) -> Result<Placed, EntryError> {
+    let (element, big_endian) = element(value_of(header, "descr")?)?;
     let fortran = match value_of(header, "fortran_order")? {
         text if text.starts_with("True") => true,
         text if text.starts_with("False") => false,
@@ -55,10 +51,10 @@ fn described(header: &str, offset: u64, held: u64) -> Result<Placed, EntryError>
     };
     let shape = shape(value_of(header, "shape")?)?;
     element_count(&shape)?;
-    let (format, big_endian, untyped) = element(kind)?;
     // With one axis or none both orders are the same.
     let fortran = fortran && shape.iter().filter(|&&size| size > 1).count() > 1;
-    Ok(Placed { format, shape, offset, held, big_endian, fortran, untyped })
+    let held = member.size - offset;
+    Ok(Placed { element, shape, member, offset, held, big_endian, fortran })
 }
 
 /// The text after a key and its colon.
@@ -81,41 +77,135 @@ fn shape(text: &str) -> Result<Vec<u64>, EntryError> {
     sizes.collect::<Result<_, _>>().map_err(|_| missing("shape"))
 }
 
-/// The format of a type string, whether it is big-endian, and whether it is bytes of no type.
-fn element(text: &str) -> Result<(Format, bool, bool), EntryError> {
+/// What a type string says of an element, and whether it is big-endian.
+fn element(text: &str) -> Result<(Element, bool), EntryError> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'));
     let kind = quote.and_then(|quote| text[1..].split(quote).next());
     let Some(kind) = kind else {
         return Err(EntryError::Elements("records".to_owned(), "which have no one format"));
     };
-    let (order, name) = match kind.chars().next() {
-        Some(order @ ('<' | '>' | '|' | '=')) => (order, &kind[1..]),
-        _ => ('=', kind),
+    let (big_endian, name) = match kind.strip_prefix(['<', '>', '|', '=']) {
+        Some(name) => (kind.starts_with('>'), name),
+        None => (false, kind),
     };
-    let (format, untyped) = match name {
-        "f8" => (Format::F64, false),
-        "f4" => (Format::F32, false),
-        "f2" => (Format::F16, false),
-        "i1" => (Format::I8, false),
-        "u1" | "b1" => (Format::U8, false),
-        "i2" => (Format::I16, false),
-        "u2" => (Format::U16, false),
-        "i4" => (Format::I32, false),
-        "u4" => (Format::U32, false),
-        "i8" => (Format::I64, false),
-        "u8" => (Format::U64, false),
-        "V1" => (Format::U8, true),
-        "V2" => (Format::U16, true),
-        _ => {
-            let why = match name.chars().next() {
-                Some('O') => "Python objects, which are not read: that would run their code",
-                Some('c') => "complex numbers; compare real and imaginary parts",
-                Some('U' | 'S') => "text",
-                Some('M' | 'm') => "times",
-                _ => "which is no format that is compared",
-            };
-            return Err(EntryError::Elements(kind.to_owned(), why));
+    let letters = name.strip_prefix('U').and_then(|letters| letters.parse::<u64>().ok());
+    let element = if let Some(format) = number(name) {
+        Element::Number(format)
+    } else if let Some(format) = raw(name) {
+        Element::Raw(format, name.to_owned())
+    } else if let Some(letters) = letters {
+        Element::Text(letters)
+    } else {
+        return Err(EntryError::Elements(kind.to_owned(), reason(name)));
+    };
+    Ok((element, big_endian))
+}
+
+/// The format of a numpy type.
+fn number(name: &str) -> Option<Format> {
+    Some(match name {
+        "f8" => Format::F64,
+        "f4" => Format::F32,
+        "f2" => Format::F16,
+        "i1" => Format::I8,
+        "u1" | "b1" => Format::U8,
+        "i2" => Format::I16,
+        "u2" => Format::U16,
+        "i4" => Format::I32,
+        "u4" => Format::U32,
+        "i8" => Format::I64,
+        "u8" => Format::U64,
+        _ => return None,
+    })
+}
+
+/// The bits of types that numpy does not name: bf16 is written as `V2`, and floats of 8 bits as
+/// `V1` or `f1`, whichever they are.
+fn raw(name: &str) -> Option<Format> {
+    Some(match name {
+        "V1" | "f1" => Format::U8,
+        "V2" => Format::U16,
+        "V4" => Format::U32,
+        "V8" => Format::U64,
+        _ => return None,
+    })
+}
+
+/// Why elements of a type are not compared.
+fn reason(name: &str) -> &'static str {
+    match name.chars().next() {
+        Some('O') => "Python objects, which are not read: that would run their code",
+        Some('c') => "complex numbers; compare real and imaginary parts",
+        Some('S' | 'a') => "text",
+        Some('M' | 'm') => "times",
+        _ => "which is no format that is compared",
+    }
+}
+
+/// How numpy names a format: what has no name there by its size.
+pub(super) fn kind_of(format: Format) -> Result<&'static str, FileError> {
+    Ok(match format {
+        Format::F64 => "<f8",
+        Format::F32 | Format::Tf32 => "<f4",
+        Format::F16 => "<f2",
+        Format::Bf16 => "<V2",
+        Format::E4m3 | Format::E5m2 | Format::E8m0 => "|V1",
+        Format::I8 => "|i1",
+        Format::U8 => "|u1",
+        Format::I16 => "<i2",
+        Format::U16 => "<u2",
+        Format::I32 => "<i4",
+        Format::U32 => "<u4",
+        Format::I64 => "<i8",
+        Format::U64 => "<u8",
+        packed => return Err(FileError::Packed(packed)),
+    })
+}
+
+/// A header of version 1.0, padded so that the data start at a multiple of 64 bytes.
+pub(super) fn header(kind: &str, shape: &[u64]) -> Vec<u8> {
+    let axes: Vec<String> = shape.iter().map(|size| format!("{size},")).collect();
+    let text =
+        format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}", axes.join(" "));
+    let before = MAGIC.len() + 4;
+    let length = (before + text.len() + 1).next_multiple_of(64) - before;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend((length as u16).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes.resize(before + length - 1, b' ');
+    bytes.push(b'\n');
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_of_an_array_start_at_a_multiple_of_64_bytes() {
+        for shape in [vec![], vec![1], vec![1000, 4096, 7]] {
+            let header = header("<f4", &shape);
+            assert_eq!(header.len() % 64, 0);
+            assert_eq!(header.last(), Some(&b'\n'));
         }
-    };
-    Ok((format, order == '>' && format.bits() > 8, untyped))
+    }
+
+    #[test]
+    fn what_is_written_of_a_format_is_read_as_it_or_as_bits_of_its_size() {
+        for format in Format::ALL {
+            let Ok(kind) = kind_of(format) else {
+                assert!(format.is_packed(), "{format}");
+                continue;
+            };
+            let (element, big_endian) = element(&format!("'{kind}'")).expect("known");
+            assert!(!big_endian);
+            match element {
+                Element::Number(read) if format == Format::Tf32 => assert_eq!(read, Format::F32),
+                Element::Number(read) => assert_eq!(read, format),
+                Element::Raw(read, _) => assert_eq!(read.bits(), format.bits()),
+                Element::Text(_) => panic!("{format} is no text"),
+            }
+        }
+    }
 }

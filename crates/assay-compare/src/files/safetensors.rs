@@ -8,7 +8,8 @@ use assay_num::Format;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{EntryError, FileEntry, FileError, Placed};
+use super::member::Member;
+use super::{Element, EntryError, FileEntry, FileError, Placed};
 use crate::array::{element_count, storage};
 
 /// The longest header that the format allows, in bytes.
@@ -61,13 +62,13 @@ fn placed(value: Value, (data, held): (u64, u64)) -> Result<Placed, EntryError> 
         return Err(EntryError::Header(reason));
     }
     Ok(Placed {
-        format,
+        element: Element::Number(format),
         shape: described.shape,
+        member: Member::whole(data + held),
         offset: data + start,
         held: needed.min(held - start),
         big_endian: false,
         fortran: false,
-        untyped: false,
     })
 }
 
@@ -89,6 +90,10 @@ fn format(name: &str) -> Result<Format, EntryError> {
         "U32" => Format::U32,
         "U16" => Format::U16,
         "U8" | "BOOL" => Format::U8,
+        "C64" => {
+            let why = "complex numbers; compare real and imaginary parts";
+            return Err(EntryError::Elements(name.to_owned(), why));
+        }
         _ => {
             let why = "which is no format that is compared";
             return Err(EntryError::Elements(name.to_owned(), why));

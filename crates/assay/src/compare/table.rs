@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use assay_record::{Comparison, ComparisonReport, Number, WorstElement};
+use assay_record::{BandEvidence, Comparison, ComparisonReport, Number, WorstElement};
 
 /// All tensors, then what could not be compared, then one line on the whole.
 pub(super) fn report(report: &ComparisonReport) -> String {
@@ -34,13 +34,16 @@ fn one(text: &mut String, comparison: &Comparison) {
     let from = from.map(|format| format!(" (reference rounded from {format})")).unwrap_or_default();
     let _ = writeln!(
         text,
-        "{} {name}: {} {:?}{from}, {} of {} identical, {} outside the tolerance",
+        "{} {name}: {} {:?}{from}, {} of {} identical, {}",
         comparison.outcome,
         comparison.format,
         comparison.shape,
         comparison.identical,
         comparison.elements,
-        comparison.outside
+        match &comparison.band {
+            Some(band) => format!("{} outside their band", band.outside),
+            None => format!("{} outside the tolerance", comparison.outside),
+        }
     );
     if let Some(why) = &comparison.broke_off {
         let _ = writeln!(text, "  compared {} elements: {why}", comparison.compared);
@@ -53,10 +56,55 @@ fn one(text: &mut String, comparison: &Comparison) {
     for note in &comparison.notes {
         let _ = writeln!(text, "  note: {note}");
     }
+    if let Some(band) = &comparison.band {
+        bands(text, band);
+    }
     numbers(text, comparison);
     histogram(text, comparison);
-    worst(text, "largest errors", &comparison.worst_error);
-    worst(text, "largest distances", &comparison.worst_ulp);
+    let (errors, distances) = (&comparison.worst_error, &comparison.worst_ulp);
+    if errors == distances {
+        return worst(text, "largest errors, and largest distances", errors);
+    }
+    worst(text, "largest errors", errors);
+    worst(text, "largest distances", distances);
+}
+
+/// Where the bands come from, how far the candidate leans, and which elements lie far out.
+fn bands(text: &mut String, band: &BandEvidence) {
+    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |v| Number(v).to_string());
+    let seed = band.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    let far = band.max_bands.as_ref().map_or("-".to_owned(), ToString::to_string);
+    let _ = writeln!(
+        text,
+        "  bands: {} shuffles ({}{seed}), z {}; the farthest element is {far} half widths out, the \
+         widest deviation {} ulp",
+        band.shuffles,
+        band.shuffle,
+        Number(band.z),
+        shown(band.widest_ulp)
+    );
+    let _ = writeln!(
+        text,
+        "  lean: {} of all elements together, where up to {} is a matter of order",
+        shown(band.bias),
+        shown(band.bias_limit)
+    );
+    let outside: Vec<&WorstElement> =
+        band.worst.iter().filter(|one| one.margin.as_ref().is_some_and(|m| m.0 > 1.0)).collect();
+    if !outside.is_empty() {
+        let _ = writeln!(text, "  farthest out of their band:");
+    }
+    for element in outside {
+        let _ = writeln!(
+            text,
+            "    {:>16}  mean      {:>12}  candidate {:>12}  error {:>12}  {} half widths",
+            format!("{:?}", element.coordinates),
+            element.reference.to_string(),
+            element.candidate.to_string(),
+            element.error.to_string(),
+            element.margin.as_ref().map_or("-".to_owned(), ToString::to_string)
+        );
+    }
 }
 
 fn numbers(text: &mut String, comparison: &Comparison) {
@@ -72,16 +120,16 @@ fn numbers(text: &mut String, comparison: &Comparison) {
         ulp.above,
         ulp.below
     );
-    let energy = error
-        .top_energy
-        .map_or("-".to_owned(), |[low, high]| format!("{} to {}", Number(low), Number(high)));
+    let top = error.top_energy.map_or(String::new(), |[low, high]| {
+        let (low, high) = (Number(low), Number(high));
+        format!("; the worst {} hold {low} to {high} of its energy", error.top_elements)
+    });
     let _ = writeln!(
         text,
-        "  error: max {}, rms {}, relative Frobenius {}; the worst {} hold {energy} of its energy",
+        "  error: max {}, rms {}, relative Frobenius {}{top}",
         error.max,
         error.rms,
-        error.relative_frobenius.map_or("-".to_owned(), |value| value.to_string()),
-        error.top_elements
+        error.relative_frobenius.map_or("-".to_owned(), |value| value.to_string())
     );
     if let Some(floor) = &comparison.floor {
         let _ = writeln!(

@@ -1,0 +1,100 @@
+//! How far elements move from shuffle to shuffle: their means and deviations, and what all of them
+//! together give.
+
+use assay_num::Format;
+
+use crate::counts::class_index;
+use crate::judge::ulp_at;
+use crate::student;
+
+/// The bands of some elements, in row-major order.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Spread {
+    pub(super) mean: Vec<f64>,
+    /// The larger of the standard deviation and half a step of the format.
+    pub(super) spread: Vec<f64>,
+    /// The classes seen at each element, a bit each.
+    pub(super) classes: Vec<u8>,
+}
+
+/// What all elements with a band give together.
+#[derive(Clone, Debug)]
+pub(super) struct Totals {
+    /// How far each shuffle leans: the sum of its distances from the mean, in deviations.
+    leans: Vec<f64>,
+    /// Elements with a band.
+    pub(super) finite: u64,
+    /// The widest band's deviation, in steps of the format.
+    pub(super) widest_ulp: f64,
+}
+
+/// How far a right candidate may lean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lean {
+    /// The mean of the shuffles' own leans.
+    pub(super) mean: f64,
+    /// How far from it the candidate's may lie.
+    pub(super) limit: f64,
+}
+
+/// A candidate's distance is that from a mean of `shuffles` that is itself uncertain.
+fn prediction(shuffles: usize) -> f64 {
+    (1.0 + 1.0 / shuffles as f64).sqrt()
+}
+
+/// Standard deviations that a band is wide to either side, so that a right candidate of so many
+/// elements leaves one with at most half the false alarms.
+pub(super) fn width(shuffles: usize, elements: u64, false_alarm: f64) -> f64 {
+    let tail = false_alarm / (4.0 * elements.max(1) as f64);
+    student::quantile(shuffles as u32 - 1, tail) * prediction(shuffles)
+}
+
+impl Totals {
+    pub(super) fn new(shuffles: usize) -> Totals {
+        Totals { leans: vec![0.0; shuffles], finite: 0, widest_ulp: 0.0 }
+    }
+
+    /// How far a candidate may lean, from how far each shuffle leans against all others.
+    pub(super) fn lean(&self, false_alarm: f64) -> Lean {
+        let count = self.leans.len() as f64;
+        let root = (self.finite.max(1) as f64).sqrt();
+        // Against the mean of the others a shuffle lies farther out than against that of all.
+        let scale = count / (count - 1.0) / root;
+        let leans: Vec<f64> = self.leans.iter().map(|lean| lean * scale).collect();
+        let mean = leans.iter().sum::<f64>() / count;
+        let square: f64 = leans.iter().map(|lean| (lean - mean) * (lean - mean)).sum();
+        let deviation = (square / (count - 1.0)).sqrt();
+        let quantile = student::quantile(leans.len() as u32 - 1, false_alarm / 4.0);
+        // Elements whose rounding alone moves them lean by up to 1, though no shuffle shows it.
+        let limit = quantile * prediction(leans.len()) * deviation.max(1.0);
+        Lean { mean, limit }
+    }
+}
+
+impl Spread {
+    /// Adds elements, whose values `values` holds for every shuffle.
+    pub(super) fn add(&mut self, format: Format, values: &[Vec<f64>], totals: &mut Totals) {
+        let shuffles = values.len() as f64;
+        for at in 0..values.first().map_or(0, Vec::len) {
+            let all = || values.iter().map(|output| output[at]);
+            let classes = all().fold(0u8, |seen, value| seen | 1 << class_index(value));
+            let mean = all().sum::<f64>() / shuffles;
+            let square = all().map(|value| (value - mean) * (value - mean)).sum::<f64>();
+            let deviation = (square / (shuffles - 1.0)).sqrt();
+            let ulp = ulp_at(format, mean);
+            let spread = if format.is_float() { deviation.max(0.5 * ulp) } else { deviation };
+            if classes == 1 {
+                totals.finite += 1;
+                if spread > 0.0 {
+                    for (lean, value) in totals.leans.iter_mut().zip(all()) {
+                        *lean += (value - mean) / spread;
+                    }
+                    totals.widest_ulp = totals.widest_ulp.max(spread / ulp);
+                }
+            }
+            self.mean.push(mean);
+            self.spread.push(spread);
+            self.classes.push(classes);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Bands of reduction order from the command line: of outputs for shuffled inputs that are given,
+//! or of sums and products that are computed here.
+
+use std::path::PathBuf;
+
+use assay_compare::{
+    BandOptions, Bands, Options, Shuffle, Source, Tensor, compare_shuffled, matmul, sum_last_dim,
+};
+use assay_num::Format;
+use assay_record::Comparison;
+use clap::Args;
+
+use super::input::{Input, unreadable};
+use super::{format, progress_bar, with_causes};
+use crate::failure::Failure;
+
+/// The most bytes that the outputs of all shuffles may take: 8 GiB.
+const MOST_HELD: u64 = 1 << 33;
+
+/// What can be typed of bands.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Bands: how far the order of a sum moves each element")]
+pub(crate) struct BandArguments {
+    /// Judge every element by its spread over these outputs of the reference for shuffled inputs:
+    /// files of one output each, of several, or of one with a leading axis more
+    #[arg(long, value_name = "FILE", num_args = 1.., group = "banded")]
+    pub(crate) shuffled: Vec<PathBuf>,
+    /// Instead of REFERENCE: the sum of this array over its last axis, shuffled along it
+    #[arg(long, value_name = "X", groups = ["computed", "banded"])]
+    pub(crate) sum_of: Option<PathBuf>,
+    /// Instead of REFERENCE: the product of these matrices, [.., M, K] and [.., K, N], shuffled
+    /// along K
+    #[arg(long, value_names = ["A", "B"], num_args = 2, groups = ["computed", "banded"])]
+    pub(crate) matmul_of: Vec<PathBuf>,
+    /// How many times to shuffle, at least 4
+    #[arg(long, value_name = "N", default_value_t = BandOptions::default().shuffles)]
+    #[arg(requires = "computed")]
+    pub(crate) shuffles: u32,
+    /// The seed of the shuffles
+    #[arg(long, value_name = "N", default_value_t = BandOptions::default().seed)]
+    #[arg(requires = "computed")]
+    pub(crate) seed: u64,
+    /// The format of the sums while terms are added: f16, bf16, f32 or f64
+    #[arg(long, value_name = "FORMAT", value_parser = accumulator, default_value = "f32")]
+    #[arg(requires = "computed")]
+    pub(crate) accumulate: Format,
+    /// How often a right candidate may fail for want of luck, over all of its elements together
+    #[arg(long, value_name = "P", default_value_t = BandOptions::default().false_alarm)]
+    #[arg(requires = "banded")]
+    pub(crate) false_alarm: f64,
+}
+
+impl BandArguments {
+    pub(super) fn are_computed(&self) -> bool {
+        self.sum_of.is_some() || !self.matmul_of.is_empty()
+    }
+
+    fn options(&self) -> BandOptions {
+        let BandArguments { shuffles, seed, false_alarm, .. } = *self;
+        BandOptions { shuffles, seed, false_alarm }
+    }
+}
+
+fn accumulator(name: &str) -> Result<Format, String> {
+    let fits = [Format::F16, Format::Bf16, Format::F32, Format::F64];
+    let found = format(name).ok().filter(|format| fits.contains(format));
+    found.ok_or_else(|| "sums are taken in f16, bf16, f32 or f64".to_owned())
+}
+
+/// A reference that is computed here.
+pub(super) struct Computed {
+    inputs: Vec<Tensor>,
+    is_product: bool,
+    accumulate: Format,
+    options: BandOptions,
+    /// What it is, for a person.
+    pub(super) shown: String,
+}
+
+impl Computed {
+    /// Reads the inputs; `asked` is the format of bits whose file does not say it.
+    pub(super) fn load(
+        arguments: &BandArguments,
+        asked: Option<Format>,
+    ) -> Result<Computed, Failure> {
+        let is_product = arguments.sum_of.is_none();
+        let paths = arguments.sum_of.iter().chain(&arguments.matmul_of);
+        let (mut inputs, mut names) = (Vec::new(), Vec::new());
+        for path in paths {
+            let input = Input::open(path)?;
+            let name = &input.single(&[])?.name;
+            let tensor = input
+                .file
+                .tensor(name, input.format_of(name, asked))
+                .map_err(|error| Failure::request(unreadable(&input, name, &error)))?;
+            inputs.push(tensor);
+            names.push(input.shown);
+        }
+        let accumulate = arguments.accumulate;
+        let shown = if is_product {
+            format!("the product of {}, accumulated in {accumulate}", names.join(" and "))
+        } else {
+            format!("the sum of {} over its last axis, accumulated in {accumulate}", names.join(""))
+        };
+        Ok(Computed { inputs, is_product, accumulate, options: arguments.options(), shown })
+    }
+
+    fn run(&self, inputs: &[Tensor], output: Format) -> Result<Tensor, String> {
+        match inputs {
+            [a, b] if self.is_product => matmul((a, b), self.accumulate, output),
+            [x, ..] => sum_last_dim(x, self.accumulate, output),
+            [] => Err("there is no input".to_owned()),
+        }
+    }
+
+    /// The output for the inputs as they are, in the candidate's format and, but for an axis of
+    /// one element at the end of a sum, of its own shape.
+    pub(super) fn plain(&self, (format, shape): (Format, &[u64])) -> Result<Tensor, String> {
+        kept(self.run(&self.inputs, format)?, shape)
+    }
+
+    /// Holds a candidate against the bands.
+    pub(super) fn judge(
+        &self,
+        candidate: &Tensor,
+        options: &Options,
+    ) -> Result<Comparison, String> {
+        let (format, shape) = (candidate.format(), candidate.shape());
+        let plain = self.plain((format, shape))?;
+        if plain.shape() != shape {
+            return Err(format!(
+                "the reference, {}, has the shape {:?}, and the candidate {shape:?}",
+                self.shown,
+                plain.shape()
+            ));
+        }
+        let held = u128::from(self.options.shuffles) * plain.bytes().len() as u128;
+        if held > u128::from(MOST_HELD) {
+            return Err(format!(
+                "{} outputs take {held} bytes, more than the {MOST_HELD} that are held at a time; \
+                 take fewer `--shuffles`, or files of outputs by `--shuffled`",
+                self.options.shuffles
+            ));
+        }
+        let bar = progress_bar(u64::from(self.options.shuffles) + 1);
+        let mut reference = |inputs: &[Tensor]| {
+            let output = kept(self.run(inputs, format)?, shape);
+            bar.inc(1);
+            output
+        };
+        let shuffle = if self.is_product { Shuffle::matmul_k() } else { Shuffle::last_dim() };
+        let bands = Bands::measure(&mut reference, &self.inputs, &shuffle, &self.options);
+        bar.finish_and_clear();
+        let judged = bands.and_then(|bands| bands.judge(&candidate.view(), options));
+        judged.map_err(|error| with_causes(&error))
+    }
+}
+
+/// A sum whose last axis is kept with one element is the same sum.
+fn kept(output: Tensor, shape: &[u64]) -> Result<Tensor, String> {
+    match shape {
+        [rest @ .., 1] if rest == output.shape() => {
+            let bytes = output.bytes().to_vec();
+            Tensor::new(output.format(), shape, bytes).map_err(|error| error.to_string())
+        }
+        _ => Ok(output),
+    }
+}
+
+/// The outputs for shuffled inputs, one or more to a file.
+pub(super) struct Shuffled {
+    inputs: Vec<Input>,
+    options: BandOptions,
+}
+
+impl Shuffled {
+    pub(super) fn open(arguments: &BandArguments) -> Result<Shuffled, Failure> {
+        let inputs = arguments.shuffled.iter().map(|path| Input::open(path));
+        Ok(Shuffled { inputs: inputs.collect::<Result<_, _>>()?, options: arguments.options() })
+    }
+
+    /// Holds a candidate against the bands of one tensor. Where it is the only one that is
+    /// compared, all arrays of a file are its outputs, else those of its name, alone or numbered.
+    pub(super) fn judge(
+        &self,
+        reference: &mut dyn Source,
+        candidate: &mut dyn Source,
+        (name, is_only, asked): (&str, bool, Option<Format>),
+        options: &Options,
+    ) -> Result<Comparison, String> {
+        let shape = reference.shape().to_vec();
+        let mut outputs = Vec::new();
+        for input in &self.inputs {
+            let names = names(input, name, is_only);
+            if names.is_empty() {
+                return Err(format!("{} has no shuffled output of `{name}`", input.shown));
+            }
+            for name in names {
+                outputs.extend(sources(input, &name, &shape, asked)?);
+            }
+        }
+        let bar = progress_bar(shape.iter().product());
+        let judged = compare_shuffled(
+            reference,
+            candidate,
+            &mut outputs,
+            (options, &self.options),
+            &mut |done| bar.set_position(done),
+        );
+        bar.finish_and_clear();
+        judged.map_err(|error| with_causes(&error))
+    }
+}
+
+/// The arrays of a file that are outputs of the tensor `of`.
+fn names(input: &Input, of: &str, is_only: bool) -> Vec<String> {
+    let all = input.entries();
+    let named = |wanted: &dyn Fn(&str) -> bool| -> Vec<String> {
+        all.iter().map(|entry| entry.name.clone()).filter(|name| wanted(name)).collect()
+    };
+    let numbered = |name: &str| {
+        let rest = name.strip_prefix(of).unwrap_or("");
+        let number = rest.trim_start_matches(['.', '_', '/', '-']);
+        number.len() < rest.len() && !number.is_empty() && number.parse::<u64>().is_ok()
+    };
+    let same = named(&|name| name == of);
+    if !same.is_empty() {
+        return same;
+    }
+    let numbers = named(&numbered);
+    if numbers.is_empty() && is_only { named(&|_| true) } else { numbers }
+}
+
+/// One array as the output of one shuffle, or, with an axis more, of several.
+fn sources(
+    input: &Input,
+    name: &str,
+    shape: &[u64],
+    asked: Option<Format>,
+) -> Result<Vec<Box<dyn Source>>, String> {
+    let broken = |error| unreadable(input, name, &error);
+    let format = input.format_of(name, asked);
+    let source = input.file.source(name, format).map_err(broken)?;
+    match source.shape() {
+        own if own == shape => Ok(vec![source]),
+        [_, rest @ ..] if rest == shape => input.file.slices(name, format).map_err(broken),
+        own => Err(format!(
+            "the shuffled output {} has the shape {own:?}, and the reference {shape:?}",
+            if name.is_empty() { input.shown.clone() } else { format!("`{name}`") }
+        )),
+    }
+}
