@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_num::Format;
 use assay_num::random::SplitMix64;
-use assay_record::{FuzzCase, FuzzKind, FuzzShape, FuzzVerdict, Recipe};
+use assay_record::{FuzzCase, FuzzKind, FuzzShape, FuzzVerdict, Recipe, ViewStep};
 
 use crate::candidate::{Candidate, Planned, Runner, panic_words, timed};
 use crate::envelope::envelope;
@@ -53,6 +53,7 @@ impl OperationCandidate {
     /// Runs a case; the error is the reason why there was none.
     fn try_run(&self, recipe: &Recipe) -> Result<FuzzCase, String> {
         let shapes = self.shapes(recipe)?;
+        misunderstood(recipe).map_or(Ok(()), Err)?;
         let random = SplitMix64::new(recipe.seed).fork(&recipe.to_string());
         let (own, steps) = (&self.operation, &recipe.view);
         let views = operands(own, &shapes.operands, steps, self.format, &random)?;
@@ -111,6 +112,25 @@ impl OperationCandidate {
         }
         Ok(())
     }
+}
+
+/// What a recipe asks for that an operation's case has not: nothing else is run in its place.
+fn misunderstood(recipe: &Recipe) -> Option<String> {
+    let FuzzShape::Axes(axes) = &recipe.shape else { return None };
+    if recipe.fill != FILL {
+        return Some(format!("an operation's operands are filled as `{FILL}`"));
+    }
+    recipe.view.iter().find_map(|step| match step {
+        ViewStep::Misalign(_) | ViewStep::Aliased | ViewStep::Repeated(_) => {
+            Some("`misalign`, `aliased` and `repeated` are views of kernels".to_owned())
+        }
+        ViewStep::Broadcast(axis) if *axis >= axes.len() as u64 => {
+            Some(format!("there is no axis {axis} to broadcast"))
+        }
+        ViewStep::Pitch(_) if axes.is_empty() => Some("a scalar has no pitch".to_owned()),
+        ViewStep::Strided(0) => Some("a stride of 0 is `broadcast`".to_owned()),
+        _ => None,
+    })
 }
 
 /// Runs the candidate's own code, which may panic or decline.

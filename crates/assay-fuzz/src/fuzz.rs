@@ -28,6 +28,8 @@ pub struct Options {
     /// How long the candidate may take. A launch on the emulator and a process of its own are
     /// stopped when it is spent; a closure in this process cannot be, and is waited for.
     pub budget: Option<Duration>,
+    /// Whether the cases after the first failure are left, as where one is known to be planted.
+    pub until_found: bool,
     /// Runs that shrinking one failure may take.
     pub shrink_runs: u64,
     /// Failures of one kind that are kept, the first of them shrunk.
@@ -36,7 +38,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 1, only: None, budget: None, shrink_runs: 200, failures_kept: 3 }
+        Options {
+            seed: 1,
+            only: None,
+            budget: None,
+            until_found: false,
+            shrink_runs: 200,
+            failures_kept: 3,
+        }
     }
 }
 
@@ -164,6 +173,9 @@ impl<'a> Run<'a> {
         if self.hangs >= MOST_HANGS {
             return Some(format!("it hung in {MOST_HANGS} cases, and would cost as much in more"));
         }
+        if self.options.until_found && !self.failures.is_empty() {
+            return Some("what is planted was found before it (--budget)".to_owned());
+        }
         late().then(|| "the time for it was spent (--budget)".to_owned())
     }
 
@@ -247,7 +259,9 @@ impl<'a> Run<'a> {
             (0, _, _, 1..) => (Outcome::Unproven, of(FuzzVerdict::Unproven)),
             (0, ..) => {
                 let what = if passed > 0 { "only empty cases hold" } else { "no case ran" };
-                (Outcome::Unproven, format!("{what}: {}", of(FuzzVerdict::Skipped)))
+                let most = self.skips.values().max_by_key(|skip| skip.cases);
+                let why = most.map_or("there is none", |skip| skip.reason.as_str());
+                (Outcome::Unproven, format!("{what}: {why}"))
             }
             _ => (Outcome::Pass, format!("{passed} cases hold")),
         }

@@ -334,6 +334,9 @@ impl<'a> KernelRunner<'a> {
             Ok(taken) => taken,
             Err(why) => return skipped(&why),
         };
+        if let Some(why) = misunderstood(spec, recipe) {
+            return skipped(&why);
+        }
         let tried = match period_of(recipe) {
             None => {
                 let (misalign, alias) = placed(recipe);
@@ -372,6 +375,21 @@ fn period_of(recipe: &Recipe) -> Option<i64> {
         ViewStep::Repeated(period) => i64::try_from(*period).ok(),
         _ => None,
     })
+}
+
+/// What a recipe asks for that a kernel's case has not: nothing else is run in its place.
+fn misunderstood(spec: &Spec, recipe: &Recipe) -> Option<String> {
+    let known = |step: &ViewStep| {
+        matches!(step, ViewStep::Misalign(_) | ViewStep::Aliased | ViewStep::Repeated(_))
+    };
+    if recipe.fill != FILL {
+        return Some(format!("a kernel's inputs are filled as `{FILL}`, not `{}`", recipe.fill));
+    }
+    if !recipe.view.iter().all(known) {
+        return Some("a kernel's view is `misalign:N`, `aliased` or `repeated:N`".to_owned());
+    }
+    let aliased = recipe.view.contains(&ViewStep::Aliased);
+    (aliased && spec.in_place.is_empty()).then(|| "it declares nothing `in_place`".to_owned())
 }
 
 /// The alignment class and whether outputs lie in their inputs' buffers.

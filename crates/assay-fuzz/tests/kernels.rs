@@ -66,8 +66,13 @@ fn a_kernel_that_repeats_along_rows_is_judged_past_what_a_reference_goes_through
     assert!(case.reason.contains("whose bytes differ: 0"), "{case:?}");
     let case = run(&mut runner, "row_sum_f32/cols=0,rows=1000/repeated:7/mixed/seed=3");
     assert_eq!(case.verdict, FuzzVerdict::Skipped, "{case:?}");
-    let case = run(&mut runner, "row_sum_f32/3x4/dense/mixed/seed=3");
-    assert_eq!(case.verdict, FuzzVerdict::Skipped, "{case:?}");
+    for text in ["3x4/dense/mixed", "cols=3,rows=3/transposed/mixed", "cols=3,rows=3/dense/values"]
+    {
+        let case = run(&mut runner, &format!("row_sum_f32/{text}/seed=3"));
+        assert_eq!(case.verdict, FuzzVerdict::Skipped, "{case:?}");
+    }
+    let case = run(&mut runner, "row_sum_f32/cols=3,rows=3/aliased/mixed/seed=3");
+    assert!(case.reason.contains("in_place"), "{case:?}");
 }
 
 /// `body` for thread i < n, with x in `%rd1`, y in `%rd2`, the pitch of x in `%r6`, i in `%r5`.

@@ -177,11 +177,23 @@ fn a_failing_case_fails_again_by_its_recipe_alone() {
 #[test]
 fn a_recipe_of_another_kind_is_skipped_in_words() {
     let mut candidate = OperationCandidate::of(vec![planted::clean()]).remove(0);
-    for text in
-        ["fuzz_clean:f32/n=3/dense/values/seed=1", "fuzz_clean:f32/2147483648/strided:2/v/seed=1"]
-    {
-        let case = candidate.run(&text.parse().expect("a recipe"));
-        assert_eq!(case.verdict, FuzzVerdict::Skipped, "{text}");
+    for text in [
+        "n=3/dense/values",
+        "2147483648/strided:2/values",
+        "3x4/misalign:1/values",
+        "3x4/aliased/values",
+        "3x4/broadcast:2/values",
+        "3x4/strided:0/values",
+        "3x4/dense/mixed",
+    ] {
+        let recipe = format!("fuzz_clean:f32/{text}/seed=1");
+        let case = candidate.run(&recipe.parse().expect("a recipe"));
+        assert_eq!(case.verdict, FuzzVerdict::Skipped, "{recipe}");
+    }
+    for text in ["3x4/broadcast:1/values", "3x4/strided:1/values", "3x4/transposed/values"] {
+        let recipe = format!("fuzz_clean:f32/{text}/seed=1");
+        let case = candidate.run(&recipe.parse().expect("a recipe"));
+        assert_eq!(case.verdict, FuzzVerdict::Pass, "control: {recipe}");
     }
 }
 
@@ -250,4 +262,20 @@ fn a_closure_that_outstays_its_time_is_waited_for_and_that_is_said() {
     assert_eq!(found.counts.failed, 0);
     assert!(found.notes.iter().any(|note| note.contains("cannot be interrupted")), "{found:#?}");
     assert!(fuzzed(fast).notes.is_empty(), "control: cases of microseconds outstay nothing");
+}
+
+#[test]
+fn what_is_planted_may_be_left_once_it_is_found_and_its_other_cases_are_counted() {
+    let fuzzed = |operation| {
+        let candidate = OperationCandidate::of(vec![operation]).remove(0);
+        let options = Options { seed: SEED, until_found: true, ..Options::default() };
+        fuzz(&candidate, &mut candidate.clone(), &options, &Silent)
+    };
+    let found = fuzzed(planted::tail());
+    assert_eq!((found.outcome, found.counts.failed), (Outcome::Fail, 1));
+    assert!(found.counts.skipped > 300, "{:?}", found.counts);
+    assert!(found.failures[0].smallest.is_some() || found.failures[0].case.elements <= 1);
+    assert!(!found.huge.is_empty(), "none is dropped");
+    let clean = fuzzed(planted::clean());
+    assert_eq!(clean.counts.skipped, 0, "control: nothing is found, nothing is left");
 }

@@ -77,6 +77,7 @@ fn requests_that_cannot_be_served_say_so() {
         (&["--repro", "row_sum_f32/rows=3/dense/mixed/seed=1"][..], 2, "no size of `cols`"),
         (&["--budget", "0"][..], 2, "a number of seconds"),
         (&["--timeout", "nan"][..], 2, "a number of seconds"),
+        (&["--only", "fuzz_hangs"][..], 2, "runs with --isolate alone"),
         (&["--device", "toaster", "--only", "row_sum_f32"][..], 3, "toaster"),
         (&["--manifest", "no_such.toml", "--only", "x"][..], 2, "no_such.toml"),
         (

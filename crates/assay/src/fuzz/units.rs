@@ -162,7 +162,8 @@ impl Unit<'_> {
     /// How it is fuzzed.
     pub(crate) fn options(&self, arguments: &FuzzArguments, budget: Option<Duration>) -> Options {
         let only = if self.is_beside(arguments) { None } else { arguments.only.clone() };
-        Options { seed: arguments.seed, only, budget, ..Options::default() }
+        let until_found = arguments.budget.is_some() && self.is_planted();
+        Options { seed: arguments.seed, only, budget, until_found, ..Options::default() }
     }
 
     /// How many cases it has.

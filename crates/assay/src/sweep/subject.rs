@@ -119,7 +119,8 @@ impl<'a> Swept<'a> {
         let merged = judged.fold(Vec::new(), parent::merge);
         let mut first = merged.into_iter().next().ok_or("no gate judged it")?.result;
         // The manifest that was written is gone when somebody reads this.
-        let shown = self.file.manifest.display().to_string();
+        let name = self.file.manifest.file_name().unwrap_or_default();
+        let shown = name.to_string_lossy();
         first.error = first.error.map(|error| error.replace(&path, &shown));
         Ok(first)
     }
