@@ -47,7 +47,7 @@ pub struct Bands {
     spread: Spread,
     totals: Totals,
     z: f64,
-    lean: Lean,
+    leans: [Lean; 2],
 }
 
 impl Bands {
@@ -100,7 +100,7 @@ impl Bands {
             options: options.clone(),
             shuffle: shuffle.to_owned(),
             z: width(outputs.len(), elements, options.false_alarm),
-            lean: totals.lean(options.false_alarm),
+            leans: totals.leans(options.false_alarm),
             plain,
             spread,
             totals,
@@ -141,7 +141,7 @@ impl Bands {
             shuffle: &self.shuffle,
             shuffles: self.options.shuffles,
             seed: Some(self.options.seed),
-            lean: self.lean,
+            leans: self.leans,
             finite: self.totals.finite,
             widest_ulp: self.totals.widest_ulp,
         };

@@ -100,6 +100,26 @@ fn a_uniform_bias_of_half_an_ulp_is_found_though_every_element_is_within_its_ban
 }
 
 #[test]
+fn sums_that_are_rounded_toward_zero_are_found_though_their_signs_cancel() {
+    let shape = [4096, COLS as u64];
+    let inputs = [Tensor::from_f32(&shape, &normal(4096 * COLS)).expect("a tensor")];
+    let mut reference = |inputs: &[Tensor]| row_sums(inputs, in_order);
+    let bands =
+        Bands::measure(&mut reference, &inputs, &Shuffle::last_dim(), &BandOptions::default())
+            .expect("measured");
+    let exact = |row: &[f32]| row.iter().map(|&x| f64::from(x)).sum::<f64>() as f32;
+    for toward_zero in [0, 1, 2] {
+        let shrunk = |row: &[f32]| f32::from_bits(exact(row).to_bits() - toward_zero);
+        let candidate = row_sums(&inputs, shrunk).expect("summed");
+        let comparison = bands.judge(&candidate.view(), &Options::default()).expect("judged");
+        let band = comparison.band.as_ref().expect("a band");
+        let (lean, limit) = (band.bias.expect("a lean"), band.bias_limit.expect("a limit"));
+        assert!(lean.abs() < limit, "their signs cancel: {band:?}");
+        assert_eq!(comparison.finds(FindingKind::Bias), toward_zero > 0, "{band:?}");
+    }
+}
+
+#[test]
 fn a_uniformly_wrong_candidate_does_not_hide_behind_one_sensitive_element() {
     // One row of huge terms that cancel moves by thousands when it is reordered.
     let mut values = normal(ROWS * COLS);

@@ -198,6 +198,13 @@ pub struct BandEvidence {
     pub bias_mean: Option<f64>,
     /// How far from that mean the candidate's may lie.
     pub bias_limit: Option<f64>,
+    /// The same lean of magnitudes, positive away from zero, of the elements whose sign no order
+    /// turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bias_outward: Option<f64>,
+    /// How far that may lie from zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bias_outward_limit: Option<f64>,
     /// The elements farthest outside, in bands: `margin` is the distance in half widths.
     pub worst: Vec<WorstElement>,
 }

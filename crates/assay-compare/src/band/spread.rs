@@ -7,6 +7,9 @@ use crate::counts::class_index;
 use crate::judge::ulp_at;
 use crate::student;
 
+/// Deviations from zero at which no order turns a sign.
+const CLEAR: f64 = 16.0;
+
 /// The bands of some elements, in row-major order.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Spread {
@@ -22,6 +25,8 @@ pub(super) struct Spread {
 pub(super) struct Totals {
     /// How far each shuffle leans: the sum of its distances from the mean, in deviations.
     leans: Vec<f64>,
+    /// The same of magnitudes: positive away from zero.
+    outward: Vec<f64>,
     /// Elements with a band.
     pub(super) finite: u64,
     /// The widest band's deviation, in steps of the format.
@@ -35,6 +40,11 @@ pub(super) struct Lean {
     pub(super) mean: f64,
     /// How far from it the candidate's may lie.
     pub(super) limit: f64,
+}
+
+/// Which way from zero an element lies, where its order cannot turn that round; 0 elsewhere.
+pub(super) fn side(mean: f64, spread: f64) -> f64 {
+    if mean.abs() > CLEAR * spread { mean.signum() } else { 0.0 }
 }
 
 /// A candidate's distance is that from a mean of `shuffles` that is itself uncertain.
@@ -51,24 +61,31 @@ pub(super) fn width(shuffles: usize, elements: u64, false_alarm: f64) -> f64 {
 
 impl Totals {
     pub(super) fn new(shuffles: usize) -> Totals {
-        Totals { leans: vec![0.0; shuffles], finite: 0, widest_ulp: 0.0 }
+        let leans = vec![0.0; shuffles];
+        Totals { outward: leans.clone(), leans, finite: 0, widest_ulp: 0.0 }
     }
 
-    /// How far a candidate may lean, from how far each shuffle leans against all others.
-    pub(super) fn lean(&self, false_alarm: f64) -> Lean {
-        let count = self.leans.len() as f64;
-        let root = (self.finite.max(1) as f64).sqrt();
-        // Against the mean of the others a shuffle lies farther out than against that of all.
-        let scale = count / (count - 1.0) / root;
-        let leans: Vec<f64> = self.leans.iter().map(|lean| lean * scale).collect();
-        let mean = leans.iter().sum::<f64>() / count;
-        let square: f64 = leans.iter().map(|lean| (lean - mean) * (lean - mean)).sum();
-        let deviation = (square / (count - 1.0)).sqrt();
-        let quantile = student::quantile(leans.len() as u32 - 1, false_alarm / 4.0);
-        // Elements whose rounding alone moves them lean by up to 1, though no shuffle shows it.
-        let limit = quantile * prediction(leans.len()) * deviation.max(1.0);
-        Lean { mean, limit }
+    /// How far a candidate may lean, in values and in magnitudes.
+    pub(super) fn leans(&self, false_alarm: f64) -> [Lean; 2] {
+        [&self.leans, &self.outward].map(|leans| lean(leans, self.finite, false_alarm))
     }
+}
+
+/// How far a candidate may lean, from how far each shuffle leans against all others.
+fn lean(leans: &[f64], finite: u64, false_alarm: f64) -> Lean {
+    let count = leans.len() as f64;
+    let root = (finite.max(1) as f64).sqrt();
+    // Against the mean of the others a shuffle lies farther out than against that of all.
+    let scale = count / (count - 1.0) / root;
+    let scaled = || leans.iter().map(|lean| lean * scale);
+    let mean = scaled().sum::<f64>() / count;
+    let square: f64 = scaled().map(|lean| (lean - mean) * (lean - mean)).sum();
+    let deviation = (square / (count - 1.0)).sqrt();
+    // Two ways to lean, each to two sides, have half the false alarms.
+    let quantile = student::quantile(leans.len() as u32 - 1, false_alarm / 8.0);
+    // Elements whose rounding alone moves them lean by up to 1, though no shuffle shows it.
+    let limit = quantile * prediction(leans.len()) * deviation.max(1.0);
+    Lean { mean, limit }
 }
 
 impl Spread {
@@ -86,8 +103,12 @@ impl Spread {
             if classes == 1 {
                 totals.finite += 1;
                 if spread > 0.0 {
-                    for (lean, value) in totals.leans.iter_mut().zip(all()) {
-                        *lean += (value - mean) / spread;
+                    let side = side(mean, spread);
+                    let leans = totals.leans.iter_mut().zip(&mut totals.outward);
+                    for ((lean, outward), value) in leans.zip(all()) {
+                        let distance = (value - mean) / spread;
+                        *lean += distance;
+                        *outward += side * distance;
                     }
                     totals.widest_ulp = totals.widest_ulp.max(spread / ulp);
                 }

@@ -58,7 +58,7 @@ pub fn compare_shuffled(
         shuffle: "given",
         shuffles: shuffled.len() as u32,
         seed: None,
-        lean: pass.totals.lean(bands.false_alarm),
+        leans: pass.totals.leans(bands.false_alarm),
         finite: pass.totals.finite,
         widest_ulp: pass.totals.widest_ulp,
     };

@@ -5,7 +5,7 @@ use assay_record::{
     BandEvidence, Comparison, Finding, FindingKind, Number, Outcome, Tolerance, WorstElement,
 };
 
-use super::spread::{Lean, Spread};
+use super::spread::{Lean, Spread, side};
 use crate::array::coordinates;
 use crate::counts::class_index;
 use crate::judge::outcome;
@@ -26,6 +26,7 @@ pub(super) struct Seen {
     nonzero: u64,
     max_ratio: f64,
     lean: f64,
+    outward: f64,
     worst: Vec<Worst>,
 }
 
@@ -43,7 +44,8 @@ pub(super) struct Measured<'a> {
     pub(super) shuffle: &'a str,
     pub(super) shuffles: u32,
     pub(super) seed: Option<u64>,
-    pub(super) lean: Lean,
+    /// In values, and in magnitudes.
+    pub(super) leans: [Lean; 2],
     /// Elements with a band.
     pub(super) finite: u64,
     pub(super) widest_ulp: f64,
@@ -73,6 +75,7 @@ impl Seen {
             nonzero: 0,
             max_ratio: 0.0,
             lean: 0.0,
+            outward: 0.0,
             worst: Vec::new(),
         }
     }
@@ -109,6 +112,7 @@ impl Seen {
         } else if spread > 0.0 {
             // What is outside is found by itself and must not look like a lean of all.
             self.lean += error / spread;
+            self.outward += side(mean, spread) * error / spread;
         }
         self.max_ratio = self.max_ratio.max(ratio);
         let place = self.worst.partition_point(|other| other.ratio >= ratio);
@@ -122,17 +126,18 @@ impl Seen {
     pub(super) fn decide(&self, mut comparison: Comparison, measured: &Measured<'_>) -> Comparison {
         let decided = [FindingKind::Tolerance, FindingKind::Vacuous, FindingKind::Class];
         comparison.findings.retain(|finding| !decided.contains(&finding.kind));
-        let lean = self.lean / (measured.finite.max(1) as f64).sqrt();
+        let root = (measured.finite.max(1) as f64).sqrt();
+        let leans = [self.lean / root, self.outward / root];
         let shape = comparison.shape.clone();
         comparison.findings.extend(self.elements_outside(&shape));
-        comparison.findings.extend(leaning(lean, measured));
+        comparison.findings.extend(leaning(leans, measured));
         comparison.findings.extend(self.shows_nothing());
         comparison.outcome = outcome(&comparison.findings);
         if comparison.tolerance != Tolerance::EXACT {
             let note = "the bands decide; the tolerance is evidence only".to_owned();
             comparison.notes.push(note);
         }
-        comparison.band = Some(self.evidence(lean, measured, &shape));
+        comparison.band = Some(self.evidence(leans, measured, &shape));
         comparison
     }
 
@@ -177,8 +182,9 @@ impl Seen {
         })
     }
 
-    fn evidence(&self, lean: f64, measured: &Measured<'_>, shape: &[u64]) -> BandEvidence {
+    fn evidence(&self, leans: [f64; 2], measured: &Measured<'_>, shape: &[u64]) -> BandEvidence {
         let any = self.elements > 0;
+        let [values, magnitudes] = measured.leans;
         BandEvidence {
             shuffle: measured.shuffle.to_owned(),
             shuffles: measured.shuffles,
@@ -188,29 +194,30 @@ impl Seen {
             first_outside: self.first_outside.map(|index| coordinates(shape, index)),
             max_bands: any.then_some(Number(self.max_ratio)),
             widest_ulp: any.then_some(measured.widest_ulp),
-            bias: any.then_some(lean),
-            bias_mean: any.then_some(measured.lean.mean),
-            bias_limit: any.then_some(measured.lean.limit),
+            bias: any.then_some(leans[0]),
+            bias_mean: any.then_some(values.mean),
+            bias_limit: any.then_some(values.limit),
+            bias_outward: any.then_some(leans[1]),
+            bias_outward_limit: any.then_some(magnitudes.limit),
             worst: self.worst.iter().map(|entry| entry.element(shape)).collect(),
         }
     }
 }
 
-fn leaning(lean: f64, measured: &Measured<'_>) -> Option<Finding> {
-    let Lean { mean, limit } = measured.lean;
-    let side = if lean > mean { "above" } else { "below" };
+/// The first way in which the whole tensor leans: in its values, else in their magnitudes.
+fn leaning(leans: [f64; 2], measured: &Measured<'_>) -> Option<Finding> {
+    let sides = [["above", "below"], ["away from zero, beyond", "toward zero, below"]];
+    let mut ways = leans.into_iter().zip(measured.leans).zip(sides);
+    let ((lean, Lean { mean, limit }), [above, below]) =
+        ways.find(|((lean, order), _)| (lean - order.mean).abs() > order.limit)?;
+    let side = if lean > mean { above } else { below };
     let reason = format!(
         "the tensor leans {side} the reference by {}, where its orders stay within {}",
         Number((lean - mean).abs()),
         Number(limit)
     );
-    ((lean - mean).abs() > limit).then_some(Finding {
-        kind: FindingKind::Bias,
-        outcome: Outcome::Fail,
-        reason,
-        elements: measured.finite,
-        first: None,
-    })
+    let (kind, outcome) = (FindingKind::Bias, Outcome::Fail);
+    Some(Finding { kind, outcome, reason, elements: measured.finite, first: None })
 }
 
 impl Worst {

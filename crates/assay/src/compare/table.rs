@@ -85,9 +85,12 @@ fn bands(text: &mut String, band: &BandEvidence) {
     );
     let _ = writeln!(
         text,
-        "  lean: {} of all elements together, where up to {} is a matter of order",
+        "  lean: {} of all elements together, where up to {} is a matter of order; {} away from \
+         zero, up to {}",
         shown(band.bias),
-        shown(band.bias_limit)
+        shown(band.bias_limit),
+        shown(band.bias_outward),
+        shown(band.bias_outward_limit)
     );
     let outside: Vec<&WorstElement> =
         band.worst.iter().filter(|one| one.margin.as_ref().is_some_and(|m| m.0 > 1.0)).collect();
