@@ -3,7 +3,7 @@
 // `Word` is what memory holds, without bits that count for nothing; `Number` what values and
 // distances are taken from; `Raw` four words as they are read. `near` is the distance of two
 // numbers unless `crosses` says of what differs between the words that it is not; `FAR` is where
-// 128 distances no longer surely add up in `Steps`. `UNROLLED` rows are written out.
+// 128 distances no longer surely add up in `Steps`.
 
 #pragma once
 
@@ -45,7 +45,6 @@ template <typename WordType, typename StepsType, typename FloatType> struct Plai
     using Float = FloatType;
     using Raw = Four<Word>;
     struct Room {};
-    static constexpr int UNROLLED = 1;
     __device__ __forceinline__ Plain(const void*, uint32_t, Room&) {}
     static __device__ __forceinline__ Raw four(const void* array, uint64_t index) {
         return *reinterpret_cast<const Raw*>(static_cast<const Word*>(array) + index);
@@ -82,7 +81,7 @@ struct Signed : Plain<Word, Steps, Float> {
 
 struct F32 : Signed<uint32_t, uint32_t, float> {
     using Signed::Signed;
-    static constexpr int BINS = 33, UNROLLED = 2;
+    static constexpr int BINS = 33;
     static constexpr Steps FAR = 1u << 23;
     static __device__ __forceinline__ float value(Word word) { return __uint_as_float(word); }
 };
@@ -90,7 +89,6 @@ struct F32 : Signed<uint32_t, uint32_t, float> {
 // The lower 13 bits count for nothing.
 struct Tf32 : F32 {
     using F32::F32;
-    static constexpr int UNROLLED = 1;
     static __device__ __forceinline__ Word clean(Word word) { return word & ~0x1fffu; }
     static __device__ __forceinline__ void words(const Raw& raw, Word* words) {
 #pragma unroll
@@ -183,7 +181,7 @@ struct Table {
     struct Room {
         Number numbers[256];
     };
-    static constexpr int BINS = 9, UNROLLED = 1;
+    static constexpr int BINS = 9;
     static constexpr Steps FAR = 1u << 23;
     const Number* numbers;
     uint32_t bits;

@@ -2,6 +2,6 @@
 
 #include "worst.cuh"
 
-COMPARE(int16, Int16, 4)
+COMPARE(int16, Int16, 5)
 COMPARE(int32, Int32, 4)
 COMPARE(int64, Int64, 3)

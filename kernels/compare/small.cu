@@ -2,6 +2,6 @@
 
 #include "worst.cuh"
 
-COMPARE(tf32, Tf32, 4)
-COMPARE(table, Table, 4)
-COMPARE(packed, Packed, 4)
+COMPARE(tf32, Tf32, 5)
+COMPARE(table, Table, 5)
+COMPARE(packed, Packed, 5)
