@@ -6,6 +6,7 @@ use assay_num::Format;
 use assay_record::{Comparison, Tolerance};
 use rayon::prelude::*;
 
+use crate::ahead::each_piece;
 use crate::array::{ArrayView, element_count, storage};
 use crate::counts::{BLOCK, Counts};
 use crate::error::CompareError;
@@ -15,8 +16,9 @@ use crate::source::{Source, SourceError};
 use crate::tree::Tree;
 use crate::worst::Worst;
 
-/// Blocks that are read at a time.
-const PIECE_BLOCKS: usize = 64;
+/// Blocks that are read at a time, at least and at most: so many for each thread between them.
+const PIECE_BLOCKS: [usize; 2] = [64, 512];
+const PIECE_BLOCKS_A_THREAD: usize = 2 * TASK_BLOCKS;
 
 /// Blocks that one task takes, one after the other.
 const TASK_BLOCKS: usize = 4;
@@ -108,33 +110,29 @@ pub fn compare_with_progress(
 ) -> Result<Comparison, CompareError> {
     let plan = Plan::new(reference, candidate, options)?;
     let mut seen = Seen::new(options.worst);
-    let mut buffers = (Vec::new(), Vec::new());
-    let piece = (PIECE_BLOCKS * BLOCK) as u64;
-    while seen.counts.elements < plan.elements {
-        let first = seen.counts.elements;
-        let count = piece.min(plan.elements - first);
-        match plan.read(reference, candidate, (first, count), &mut buffers) {
-            Ok(pair) => scan_piece(&plan.rules, pair, first, count, &mut seen),
-            Err((side, source)) => {
-                let end = match side {
-                    Side::Reference => reference.readable(),
-                    Side::Candidate => candidate.readable(),
-                };
-                let rest = end.map_or(0, |end| end.saturating_sub(first).min(count));
-                // What there is of the piece.
-                if rest > 0
-                    && let Ok(pair) = plan.read(reference, candidate, (first, rest), &mut buffers)
-                {
-                    scan_piece(&plan.rules, pair, first, rest, &mut seen);
-                }
-                if seen.counts.elements == 0 {
-                    return Err(CompareError::Read { side, source });
-                }
-                seen.broke_off = Some(format!("the {side} cannot be read further: {source}"));
-                break;
-            }
-        }
+    let stopped = each_piece(&plan, reference, candidate, &mut |pair, (first, count)| {
+        scan_piece(&plan.rules, pair, first, count, &mut seen);
         progress(seen.counts.elements);
+    });
+    if let Some((side, source)) = stopped {
+        let end = match side {
+            Side::Reference => reference.readable(),
+            Side::Candidate => candidate.readable(),
+        };
+        let (first, piece) =
+            (seen.counts.elements, plan.pieces().next().map_or(0, |piece| piece.1));
+        let rest = end.map_or(0, |end| end.saturating_sub(first).min(piece));
+        let mut buffers = (Vec::new(), Vec::new());
+        // What there is of the piece.
+        if rest > 0
+            && let Ok(pair) = plan.read(reference, candidate, (first, rest), &mut buffers)
+        {
+            scan_piece(&plan.rules, pair, first, rest, &mut seen);
+        }
+        if seen.counts.elements == 0 {
+            return Err(CompareError::Read { side, source });
+        }
+        seen.broke_off = Some(format!("the {side} cannot be read further: {source}"));
     }
     Ok(judge(&plan, options, &seen))
 }
@@ -172,6 +170,43 @@ impl Plan {
         Ok(Plan { rules, shape, elements, rounded_from: (from != format).then_some(from) })
     }
 
+    /// The first element of every piece, and how many it has.
+    pub(crate) fn pieces(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (u64, u64)> + Clone + Send + use<> {
+        let [least, most] = PIECE_BLOCKS;
+        let blocks = (PIECE_BLOCKS_A_THREAD * rayon::current_num_threads()).clamp(least, most);
+        let (elements, piece) = (self.elements, (blocks * BLOCK) as u64);
+        let pieces = usize::try_from(elements.div_ceil(piece)).unwrap_or(usize::MAX);
+        (0..pieces).map(move |at| {
+            let first = at as u64 * piece;
+            (first, piece.min(elements - first))
+        })
+    }
+
+    /// Whether the elements of a side are rounded before they are compared.
+    pub(crate) fn rounds(&self, side: Side) -> bool {
+        side == Side::Reference && self.rounded_from.is_some()
+    }
+
+    /// Reads a piece of one side into a buffer, in the format in which it is compared.
+    pub(crate) fn fetch(
+        &self,
+        side: Side,
+        source: &mut dyn Source,
+        (first, count): (u64, u64),
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), SourceError> {
+        let format = self.rules.format;
+        let from = self.rounded_from.filter(|_| self.rounds(side)).unwrap_or(format);
+        source.read(first, count, buffer)?;
+        complete(from, count, buffer)?;
+        if self.rounds(side) {
+            *buffer = rounded(from, format, count, buffer);
+        }
+        Ok(())
+    }
+
     /// Both pieces, read into the buffers unless they lie in memory.
     pub(crate) fn read<'a>(
         &self,
@@ -195,7 +230,7 @@ impl Plan {
 }
 
 /// The bytes of both sides.
-type Pair<'a> = (&'a [u8], &'a [u8]);
+pub(crate) type Pair<'a> = (&'a [u8], &'a [u8]);
 
 /// A piece of one source: where it lies in memory, else in the buffer.
 type Piece<'a> = (Option<&'a [u8]>, &'a mut Vec<u8>);

@@ -22,6 +22,7 @@
     reason = "only what is inlined is compiled for the vectors that the processor has"
 )]
 
+mod ahead;
 mod array;
 mod band;
 mod bounds;
