@@ -148,14 +148,14 @@ impl Row {
         {
             words.push(format!("p5 {}, p95 {}", time(low), time(high)));
         }
-        if beyond.0 > 0 {
-            words.push(format!("{} of them beyond the picture", beyond.0));
-        }
         if !self.rejected.is_empty() {
             words.push(format!("{} rejected (red)", self.rejected.len()));
         }
-        if beyond.1 > 0 {
-            words.push(format!("{} of these beyond the picture", beyond.1));
+        match beyond {
+            (0, 0) => {}
+            (kept, 0) => words.push(format!("beyond the picture: {kept}")),
+            (0, lost) => words.push(format!("beyond the picture: {lost} rejected")),
+            (kept, lost) => words.push(format!("beyond the picture: {kept}, and {lost} rejected")),
         }
         words.join(", ")
     }
