@@ -63,7 +63,10 @@ struct Placed {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Watch").field("readings", &self.readings.len()).finish()
+        formatter
+            .debug_struct("Watch")
+            .field("readings", &self.readings.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -142,7 +145,7 @@ fn reasons(readings: &[Placed]) -> Vec<ReasonSeen> {
         readings,
     };
     let mut seen: Vec<ReasonSeen> = counts.into_iter().map(seen).collect();
-    seen.sort_by(|a, b| b.readings.cmp(&a.readings));
+    seen.sort_by_key(|seen| std::cmp::Reverse(seen.readings));
     seen
 }
 

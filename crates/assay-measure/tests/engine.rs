@@ -1,6 +1,7 @@
 //! The whole engine on a simulated device: what it measures, what it rejects, when it stops, and
 //! what it says of work that cannot be measured.
 
+#[allow(dead_code, reason = "its board is of another test")]
 mod simulated;
 
 use assay_device::DeviceError;

@@ -1,6 +1,7 @@
 //! Comparisons on a simulated device: how often a kernel differs from itself, and how often one
 //! that is slower by construction is called so, on good days and on bad ones.
 
+#[allow(dead_code, reason = "its board is of another test")]
 mod simulated;
 
 use assay_measure::{Bar, Pairs, Stopwatch, VersusPlan, decide, judge};
