@@ -82,8 +82,8 @@ pub(crate) struct Arguments {
     /// Exit with 1 where something is SLOW
     #[arg(long)]
     pub(crate) fail_on_slow: bool,
-    /// Draw the samples, the pairs that are compared and, with --dossier, the roofline as SVG into a
-    /// folder; into a file that ends in .svg the one pair, or the duration of the one kernel
+    /// Draw the samples, the pairs that are compared and, with --dossier, the roofline as SVG into
+    /// a folder; into a file that ends in .svg the one pair, or the duration of the one kernel
     #[arg(long, value_name = "FOLDER|FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Write every sample as JSON to a file, or to stdout in place of the table with `-`

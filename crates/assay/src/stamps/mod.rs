@@ -1,5 +1,5 @@
-//! `assay stamps`: the phases of a kernel that a manifest registers, or of a demonstration, and what
-//! a stamp costs.
+//! `assay stamps`: the phases of a kernel that a manifest registers, or of a demonstration, and
+//! what a stamp costs.
 
 mod kernel;
 mod render;
