@@ -116,7 +116,7 @@ impl Bands {
     /// How far a right candidate may be from an element's mean.
     #[must_use]
     pub fn half_width(&self, element: usize) -> Option<f64> {
-        self.spread.spread.get(element).map(|spread| spread * self.z)
+        self.spread.deviation.get(element).map(|deviation| deviation * self.z)
     }
 
     /// Judges a candidate: each element against its band, and all together for a lean.

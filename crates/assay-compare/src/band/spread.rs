@@ -15,7 +15,7 @@ const CLEAR: f64 = 16.0;
 pub(super) struct Spread {
     pub(super) mean: Vec<f64>,
     /// The larger of the standard deviation and half a step of the format.
-    pub(super) spread: Vec<f64>,
+    pub(super) deviation: Vec<f64>,
     /// The classes seen at each element, a bit each.
     pub(super) classes: Vec<u8>,
 }
@@ -114,7 +114,7 @@ impl Spread {
                 }
             }
             self.mean.push(mean);
-            self.spread.push(spread);
+            self.deviation.push(spread);
             self.classes.push(classes);
         }
     }

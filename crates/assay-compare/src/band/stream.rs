@@ -52,7 +52,7 @@ pub fn compare_shuffled(
             break;
         }
         first += count;
-        progress((elements + first) / 2);
+        progress(elements.midpoint(first));
     }
     let measured = Measured {
         shuffle: "given",

@@ -84,7 +84,7 @@ impl Seen {
     pub(super) fn look(&mut self, values: &[f64], spread: &Spread, at: usize) {
         for (place, &value) in values.iter().enumerate() {
             let at = at + place;
-            self.look_at(value, (spread.classes[at], spread.mean[at], spread.spread[at]));
+            self.look_at(value, (spread.classes[at], spread.mean[at], spread.deviation[at]));
         }
     }
 
