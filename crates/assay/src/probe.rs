@@ -22,6 +22,7 @@ use crate::progress::Progress;
 
 /// What can be typed after `assay probe`.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct ProbeArguments {
     /// Which GPU: `cuda` or `cuda:1`
     #[arg(long, value_name = "NAME", default_value = "cuda")]

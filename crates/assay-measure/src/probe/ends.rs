@@ -144,9 +144,9 @@ impl Ends {
         let to_device = self.way.to_device;
         let host = self.host_bytes(device, words.len())?;
         if to_device {
-            host.copy_from_slice(words)
+            host.copy_from_slice(words);
         } else {
-            host.fill(0)
+            host.fill(0);
         }
         if self.way.to_device {
             device.fill(StreamId::DEFAULT, self.buffer, 0, words.len() as u64, 0)?;

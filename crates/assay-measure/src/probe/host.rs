@@ -30,6 +30,9 @@ const WAYS: &[Quantity] = &[
     Quantity { name: "device_to_host_pageable", unit: "B/s", method: PAGEABLE },
 ];
 
+/// Bytes of the copies in which every way is tried first.
+const TRIED_BYTES: usize = 1 << 26;
+
 /// Within the device.
 const WITHIN: &[Quantity] = &[Quantity {
     name: "device_to_device",
@@ -79,14 +82,15 @@ fn pageable(
 ) -> Result<Entry, ProbeError> {
     let (ways, samples) = (Way::pageable(to_device, context.quick), plan.1);
     let plain = Way::plain(HostKind::Pageable, to_device);
-    let tried = try_ways(context.device, &ways, words, samples.div_ceil(4))?;
+    let few = &words[..words.len().min(TRIED_BYTES)];
+    let tried = try_ways(context.device, &ways, few, samples.div_ceil(4))?;
     // A few copies do not tell neighbours apart; the best ones are looked at again, beside the
     // plain one.
     let mut again = best_first(&tried);
     again.truncate(3);
     again.retain(|way| *way != plain);
     again.push(plain);
-    let tried = try_ways(context.device, &again, words, samples)?;
+    let tried = try_ways(context.device, &again, words, samples.div_ceil(2))?;
     let best = *best_first(&tried).first().unwrap_or(&plain);
     let curve = transfer(context.device, best, plan, words)?;
     let mut entry = curve.entry(quantity);

@@ -70,15 +70,15 @@ pub(crate) fn serve() -> Result<ExitCode, Failure> {
         Failure::request("`probe-child` is not for people: it serves `probe`").caused_by(&error)
     })?;
     match super::open(&request.device) {
-        Ok(mut device) => answer(&mut *device, &request, &mut say),
-        Err(failure) => say(Message::Refused { why: failure.told() }),
+        Ok(mut device) => answer(&mut *device, &request, &mut |message| say(&message)),
+        Err(failure) => say(&Message::Refused { why: failure.told() }),
     }
     Ok(ExitCode::Holds)
 }
 
 /// Writes a message on a line of its own.
-fn say(message: Message) {
-    if let Ok(line) = serde_json::to_string(&message) {
+fn say(message: &Message) {
+    if let Ok(line) = serde_json::to_string(message) {
         Console::out_plain(&format!("\n{line}\n"));
     }
 }

@@ -47,12 +47,11 @@ fn with(plans: &[FaultPlan], limit: Duration) -> (Found, usize) {
         let request = request.clone();
         thread::spawn(move || {
             let mut say = |message| drop(sender.send(message));
-            match plan {
-                Some(plan) => answer(&mut FaultInjecting::new(clocked(), plan), &request, &mut say),
-                None => {
-                    let why = Failure::new(ExitCode::NoDevice, "it fell off its bus").told();
-                    say(Message::Refused { why });
-                }
+            if let Some(plan) = plan {
+                answer(&mut FaultInjecting::new(clocked(), plan), &request, &mut say);
+            } else {
+                let why = Failure::new(ExitCode::NoDevice, "it fell off its bus").told();
+                say(Message::Refused { why });
             }
         });
         Ok(Talk { messages, end: Box::new(|| Ok("ended".to_owned())) })

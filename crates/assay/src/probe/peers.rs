@@ -126,7 +126,7 @@ impl Heard {
                 Ok(Some(peer)) => dossier.peers.push(peer),
                 Ok(None) => {}
                 Err(why) => {
-                    dossier.peers_missing.push(format!("no figure of {}: {why}", line.name))
+                    dossier.peers_missing.push(format!("no figure of {}: {why}", line.name));
                 }
             }
         }
