@@ -18,7 +18,9 @@ use crate::tensor::View;
 /// use assay_fuzz::{View, fuzz_shapes};
 /// use assay_record::{Outcome, Tolerance};
 ///
-/// let add = |x: &[View]| (0..x[0].elements()).map(|at| x[0].linear(at) + x[1].linear(at)).collect();
+/// let add = |x: &[View]| {
+///     (0..x[0].elements()).map(|at| x[0].linear(at) + x[1].linear(at)).collect()
+/// };
 /// let right = |x: &[View], at: u64| x[0].linear(at) + x[1].linear(at);
 /// assert_eq!(fuzz_shapes("add", 2, add, right, Tolerance::ulp(1)).outcome, Outcome::Pass);
 ///

@@ -67,7 +67,7 @@ fn wrong_requests_say_what_is_wrong() {
     assert!(text(&listed.stdout).contains("threads=64 width=4"), "{}", text(&listed.stdout));
 }
 
-/// A sweep like that of `FILE`, in a folder of its own: a search that is killed leaves things there.
+/// A sweep like that of `FILE`, in a folder of its own: a search that is killed leaves files there.
 fn copied(folder: &Path) -> std::io::Result<String> {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder)?;

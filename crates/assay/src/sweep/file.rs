@@ -75,6 +75,16 @@ impl SweepFile {
     }
 }
 
+impl SweepFile {
+    /// Axes that no expression of the manifest names: their values cannot make a difference.
+    pub(super) fn unused(&self) -> impl Iterator<Item = &str> {
+        let parts = self.template.split("${").skip(1);
+        let inside: Vec<&str> = parts.filter_map(|part| part.split('}').next()).collect();
+        let named = move |axis: &str| inside.iter().any(|text| text.contains(axis));
+        self.space.axes.keys().map(String::as_str).filter(move |axis| !named(axis))
+    }
+}
+
 fn text_of(path: &Path) -> Result<String, Failure> {
     let unread = || Failure::request(format!("cannot read {}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| unread().caused_by(&error))?.len();

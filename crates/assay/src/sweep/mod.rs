@@ -125,8 +125,9 @@ fn searched(
     let mut cache = match &arguments.cache {
         None => Cache::none(),
         Some(path) => Cache::open(path, &key)
-            .map_err(|error| Failure::request(error.to_string()).caused_by(&error))?,
+            .map_err(|error| Failure::request("the search cannot go on").caused_by(&error))?,
     };
+    notes.extend(file.unused().map(|axis| format!("the manifest has no `{axis}` in a `${{...}}`")));
     if cache.ignored() > 0 {
         notes.push(format!("{} lines of the cache do not read", cache.ignored()));
     }

@@ -20,7 +20,7 @@ use crate::parent::{self, Children};
 use crate::triton::TritonFiles;
 
 /// Configurations whose buffers are kept at a time.
-const MOST_READY: usize = 8;
+const MOST_READY: usize = 16;
 
 /// What a sweep works on.
 pub(super) struct Swept<'a> {
@@ -133,15 +133,25 @@ impl<'a> Swept<'a> {
             return Ok(());
         }
         if self.ready.len() >= MOST_READY {
-            let (_, oldest) = self.ready.remove(0);
-            oldest.free(self.device).map_err(|error| error.to_string())?;
+            self.free_oldest()?;
         }
         let kernel = self.kernel(configuration)?;
         let dims = self.dims(&kernel)?;
-        let prepared = Prepared::new(self.device, &kernel, &dims, self.seed)
-            .map_err(|error| error.to_string())?;
+        let prepared = loop {
+            match Prepared::new(self.device, &kernel, &dims, self.seed) {
+                Ok(prepared) => break prepared,
+                // It may be the memory of the others that it lacks.
+                Err(_) if !self.ready.is_empty() => self.free_oldest()?,
+                Err(error) => return Err(error.to_string()),
+            }
+        };
         self.ready.push((configuration.clone(), prepared));
         Ok(())
+    }
+
+    fn free_oldest(&mut self) -> Result<(), String> {
+        let (_, oldest) = self.ready.remove(0);
+        oldest.free(self.device).map_err(|error| error.to_string())
     }
 
     /// Gives everything back. A lost device has nothing left to give.
