@@ -127,3 +127,20 @@ fn what_a_budget_leaves_out_is_counted_and_no_huge_case_is_dropped() {
     assert_eq!(report.summary.controls_found, report.summary.controls, "they run all the same");
     assert_eq!(exit, 1, "nothing was shown of the kernels");
 }
+
+#[test]
+fn the_pinned_run_on_a_gpu_found_every_control_and_no_candidate_that_fails() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../records/h200-fuzz.json");
+    let text = std::fs::read_to_string(path).expect("a record");
+    let report = FuzzReport::from_json(&text).expect("a report");
+    let summary = &report.summary;
+    assert_eq!(report.device.name, "NVIDIA H200");
+    assert!(report.isolated && summary.controls >= 9);
+    assert_eq!(summary.controls_found, summary.controls, "every control is found");
+    let problems = report.candidates.iter().filter(|found| found.is_problem());
+    let names: Vec<&str> = problems.map(|found| found.candidate.as_str()).collect();
+    assert!(names.is_empty() && report.exit_code == 0, "{names:?}");
+    assert!(summary.huge_run >= 10, "2^31 elements were met: {}", summary.huge_run);
+    let every = report.candidates.iter().filter(|found| found.control_for.is_none());
+    assert!(every.into_iter().all(|found| !found.huge.is_empty()), "run or skipped, never dropped");
+}
