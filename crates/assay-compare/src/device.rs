@@ -15,7 +15,7 @@ use assay_num::Format;
 use assay_record::Comparison;
 
 use crate::array::{element_count, storage};
-use crate::compare::{Options, Plan, compare_sources};
+use crate::compare::{Options, Plan, Side, compare_sources};
 use crate::counts::BLOCK;
 use crate::error::CompareError;
 use crate::judge::{Seen, judge};
@@ -121,16 +121,27 @@ impl DeviceComparer {
         let mut buffers = (Vec::new(), Vec::new());
         while seen.counts.elements < plan.elements {
             let first = seen.counts.elements;
-            let count = (self.piece_blocks * BLOCK as u64).min(plan.elements - first);
-            let read = plan.read(reference, candidate, (first, count), &mut buffers);
-            let done = match read {
-                Ok(bytes) => self.piece(device, &plan, bytes, (first, count), options, &mut seen),
-                Err((side, source)) => Err(CompareError::Read { side, source }),
-            };
-            match done {
-                Ok(()) => progress(seen.counts.elements),
-                Err(error) if first == 0 => return Err(error),
-                Err(error) => {
+            let mut count = (self.piece_blocks * BLOCK as u64).min(plan.elements - first);
+            let mut read = plan.read(reference, candidate, (first, count), &mut buffers);
+            let mut stopped = None;
+            if let Err((side, source)) = read {
+                // What there is of the piece.
+                let end = match side {
+                    Side::Reference => reference.readable(),
+                    Side::Candidate => candidate.readable(),
+                };
+                stopped = Some(CompareError::Read { side, source });
+                count = end.map_or(0, |end| end.saturating_sub(first).min(count));
+                read = plan.read(reference, candidate, (first, count), &mut buffers);
+            }
+            if let (Ok(bytes), true) = (read, count > 0) {
+                let done = self.piece(device, &plan, bytes, (first, count), options, &mut seen);
+                stopped = stopped.or(done.err());
+            }
+            match stopped {
+                None => progress(seen.counts.elements),
+                Some(error) if seen.counts.elements == 0 => return Err(error),
+                Some(error) => {
                     seen.broke_off = Some(broke_off(&error));
                     break;
                 }

@@ -6,7 +6,10 @@ mod arrays;
 use arrays::{
     SEED, every_format_is_as_on_the_cpu, held_against_the_cpu, other_ways_are_as_on_the_cpu, pair,
 };
-use assay_compare::{BLOCK, CompareError, DeviceComparer, Options, Tensor, compare};
+use assay_compare::{
+    BLOCK, CompareError, DeviceComparer, Options, Source, SourceError, Tensor, compare,
+    compare_sources,
+};
 use assay_device::Device;
 use assay_device::fault::{FaultInjecting, FaultPlan};
 use assay_num::Format;
@@ -82,6 +85,54 @@ fn a_device_that_is_lost_leaves_what_it_compared_until_then() {
     assert!(matches!(nothing, Err(CompareError::Device(_))), "{nothing:?}");
     let no_room = with(FaultPlan { fail_allocation: Some(1), ..FaultPlan::default() });
     assert!(matches!(no_room, Err(CompareError::Device(_))), "{no_room:?}");
+}
+
+/// A tensor that can be read only so far.
+struct Short {
+    tensor: Tensor,
+    readable: u64,
+}
+
+impl Source for Short {
+    fn format(&self) -> Format {
+        self.tensor.format()
+    }
+
+    fn shape(&self) -> &[u64] {
+        self.tensor.shape()
+    }
+
+    fn read(&mut self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<(), SourceError> {
+        if first + count > self.readable {
+            return Err(SourceError::Broken("it ends".to_owned()));
+        }
+        self.tensor.view().read(first, count, out)
+    }
+
+    fn readable(&self) -> Option<u64> {
+        Some(self.readable)
+    }
+}
+
+#[test]
+fn an_array_that_ends_early_is_compared_as_far_as_on_the_cpu() {
+    let mut device = assay_device::open("emulator:sm_90").expect("opened");
+    let mut random = SplitMix64::new(SEED);
+    let (one, other) = pair(Format::F16, 5 * BLOCK, &mut random);
+    let options = Options::default();
+    for readable in [0, 100, 4 * BLOCK as u64, 4 * BLOCK as u64 + 777] {
+        let mut comparer = DeviceComparer::new(&mut *device).expect("loaded").with_pieces_of(2);
+        let short = || Short { tensor: other.clone(), readable };
+        let (mut here, mut there) = (one.view(), short());
+        let pair = (&mut here as &mut dyn Source, &mut there as &mut dyn Source);
+        let on_device = comparer.compare_sources(&mut *device, pair, &options, &mut |_| {});
+        let on_cpu = compare_sources(&mut one.view(), &mut short(), &options);
+        match (on_device, on_cpu) {
+            (Ok(there), Ok(here)) => assert!(there == here && here.compared == readable),
+            (Err(_), Err(_)) => assert_eq!(readable, 0),
+            (there, here) => panic!("{there:?} {here:?}"),
+        }
+    }
 }
 
 #[test]

@@ -23,11 +23,13 @@ fn ours<'a>(lines: &'a [Value], format: &str, tolerant: bool) -> Vec<&'a Value> 
     all
 }
 
+/// The median of whole calls, in milliseconds.
+const MS: &str = "/call_ms/median";
+
 /// What the documentation says of whole calls of 2^28 fp32 elements, or what of it does not hold.
 fn claims(lines: &[Value]) -> Result<(), String> {
     let near = ours(lines, "f32", true);
     let median = |what: &str| named(lines, what).first().map_or(f64::NAN, |line| number(line, MS));
-    const MS: &str = "/call_ms/median";
     if near.is_empty() {
         return Err("there is no line of f32".to_owned());
     }
