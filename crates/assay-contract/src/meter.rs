@@ -66,8 +66,8 @@ mod tests {
     use super::*;
     use assay_device::KernelFault;
 
-    fn ran(instructions: u64) -> Result<LaunchReport, DeviceError> {
-        Ok(LaunchReport { warp_instructions: Some(instructions), ..LaunchReport::default() })
+    fn ran(instructions: u64) -> LaunchReport {
+        LaunchReport { warp_instructions: Some(instructions), ..LaunchReport::default() }
     }
 
     fn hung() -> Result<LaunchReport, DeviceError> {
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(meter.allowed(7_000_000_000), 7_000_000_000, "no limit");
         meter.limit(Some(Duration::from_secs(2)));
         assert_eq!(meter.allowed(7_000_000_000), 4_000_000);
-        let taken = meter.take(&ran(1_000_000), (4_000_000, 7_000_000_000), KNOWN * 5);
+        let taken = meter.take(&Ok(ran(1_000_000)), (4_000_000, 7_000_000_000), KNOWN * 5);
         assert_eq!(taken, Ok(()));
         assert_eq!(meter.allowed(7_000_000_000), 3_000_000);
         meter.limit(Some(Duration::from_secs(1)));
@@ -102,6 +102,6 @@ mod tests {
         let time = Duration::from_secs(1);
         assert_eq!(meter.take(&hung(), (500, 500), time), Ok(()), "the kernel never ends");
         assert_eq!(meter.take(&hung(), (500, 501), time), Err(RunError::Stopped));
-        assert_eq!(meter.take(&ran(3), (500, 501), time), Ok(()));
+        assert_eq!(meter.take(&Ok(ran(3)), (500, 501), time), Ok(()));
     }
 }

@@ -27,7 +27,7 @@ use input::{Input, holds};
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
     /// What is right (left out where it is computed) and what is tested: .npy, .npz or .safetensors
-    /// files, or arrays of them as FILE:NAME
+    /// files, or arrays of them as `FILE:NAME`
     #[arg(value_names = ["REFERENCE", "CANDIDATE"], num_args = 1..=2, required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Compare only the tensor of this name (repeatable); else all of the reference's
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     /// Write everything as JSON to a file, or to stdout in place of the tables with `-`
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Compare there, piece by piece: cuda, cuda:1, emulator:sm_90; else on the CPU
+    /// Compare there, piece by piece: `cuda`, `cuda:1`, `emulator:sm_90`; else on the CPU
     #[arg(long, value_name = "NAME", conflicts_with = "banded")]
     pub(crate) device: Option<String>,
     /// When to colour words
