@@ -40,8 +40,9 @@ static __device__ __forceinline__ Part add_in_warp(Part part) {
     return part;
 }
 
-// The sum of a group's parts, for every thread of it.
-static __device__ __forceinline__ Part add_in_group(Part part) {
+// The sum of a group's parts, for every thread of it. Not static: the PTX would name its shared
+// variable by a number that changes with every compile.
+__device__ __forceinline__ Part add_in_group(Part part) {
     __shared__ Part parts[32];
     int lane = threadIdx.x % 32;
     part = add_in_warp(part);

@@ -256,12 +256,13 @@ fn notes(comparison: &Comparison) -> Vec<String> {
              sum leans to neither side"
         ));
     }
-    if let Some([low, _]) = comparison.error.top_energy.filter(|[low, _]| *low > 0.5) {
+    let top = comparison.error.top_elements;
+    let energy = comparison.error.top_energy.filter(|_| different > top);
+    if let Some([low, _]) = energy.filter(|[low, _]| *low > 0.5) {
         notes.push(format!(
-            "the worst {} elements hold at least {} of the errors' energy: few are wrong, not all \
-             a little",
-            comparison.error.top_elements,
-            Number((low * 1000.0).floor() / 1000.0)
+            "the worst {top} of the {different} elements that differ hold at least {} % of the \
+             errors' energy: few are wrong, not all a little",
+            Number((low * 1000.0).floor() / 10.0)
         ));
     }
     notes

@@ -30,7 +30,8 @@ use crate::tensor::View;
 /// };
 /// let found = fuzz_shapes("cheat", 2, cheat, right, Tolerance::ulp(1));
 /// assert_eq!(found.outcome, Outcome::Fail);
-/// assert_eq!(found.failures[0].smallest.as_ref().map(|case| case.elements), Some(2));
+/// let first = &found.failures[0];
+/// assert_eq!(first.smallest.as_ref().unwrap_or(&first.case).elements, 2);
 /// ```
 pub fn fuzz_shapes(
     name: &str,

@@ -32,7 +32,8 @@ pub struct PeerStanding<'a> {
     /// How many times as good the entry is: over 1 it is the better one, whether the unit is one of
     /// a rate or of a time.
     pub times: f64,
-    /// Whether the entry is worse by more than the peer's spread.
+    /// Whether the entry's better end (of its 5th and 95th percentile) is worse than the peer by
+    /// more than the peer's spread.
     pub below: bool,
 }
 
@@ -50,7 +51,8 @@ impl Dossier {
         let good = |value: f64| if less { 1.0 / value } else { value };
         let peers = self.peers.iter().filter(|peer| peer.entry == entry.name && peer.value > 0.0);
         let peer = peers.max_by(|a, b| good(a.value).total_cmp(&good(b.value)))?;
-        let behind = if less { value - peer.value } else { peer.value - value };
+        let end = if less { entry.p5 } else { entry.p95 }.unwrap_or(value);
+        let behind = if less { end - peer.value } else { peer.value - end };
         let times = good(value) / good(peer.value);
         Some(PeerStanding { peer, times, below: behind > peer.spread })
     }

@@ -108,7 +108,7 @@ fn peer(name: &str, value: f64, spread: f64) -> Peer {
 }
 
 #[test]
-fn an_entry_stands_to_the_best_of_its_peers_and_is_below_it_only_beyond_its_spread() {
+fn an_entry_stands_to_the_best_of_its_peers_and_is_below_it_only_beyond_both_spreads() {
     let mut dossier = dossier(vec![read(4.4e12)]);
     let standing = |dossier: &Dossier| {
         let standing = dossier.standing(&dossier.entries[0])?;
@@ -124,6 +124,8 @@ fn an_entry_stands_to_the_best_of_its_peers_and_is_below_it_only_beyond_its_spre
     assert!((times - 4.4 / 4.5).abs() < 1e-12, "{times}");
     dossier.peers[2].spread = 5e10;
     assert!(standing(&dossier).expect("two peers").2, "the control: a steadier peer");
+    dossier.entries[0].p95 = Some(4.48e12);
+    assert!(!standing(&dossier).expect("two peers").2, "within the entry's own spread");
     let json = dossier.to_json().expect("JSON");
     assert_eq!(Dossier::from_json(&json).expect("its own JSON"), dossier);
 }

@@ -173,27 +173,29 @@ impl<'a> ProbeContext<'a> {
         work: &mut dyn FnMut(&mut dyn Device, &W) -> Result<f64, DeviceError>,
     ) -> Result<W, ProbeError> {
         let events = [self.device.create_event()?, self.device.create_event()?];
-        let (launches, again) = if self.tiny { (1, 1) } else { (3, 9) };
+        let (launches, again) = match (self.tiny, self.quick) {
+            (true, _) => (1, 1),
+            (false, true) => (3, 9),
+            (false, false) => (3, 25),
+        };
         let mut found: Vec<(f64, &W)> = Vec::new();
         let mut refused = ProbeError::Unsupported("there is no way to do it here".into());
         for way in ways {
-            match time(self.device, events, launches, way, work) {
-                Ok(rate) => found.push((rate, way)),
+            match time(self.device, events, launches, &[way], work) {
+                Ok(rates) => found.extend(rates.first().map(|rate| (*rate, way))),
                 Err(error) if error.poisons_device() => return Err(error.into()),
                 Err(error) => refused = error.into(),
             }
         }
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        // A few launches do not tell neighbours apart; the first ones are looked at again.
-        for (rate, way) in found.iter_mut().take(4) {
-            *rate = time(self.device, events, again, *way, work)?;
-        }
-        found.truncate(4);
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        // A few launches do not tell neighbours apart; the first are looked at again, in turns.
+        let finals: Vec<&W> = found.iter().take(4).map(|(_, way)| *way).collect();
+        let rates = time(self.device, events, again, &finals, work)?;
+        let best = (0..finals.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b]));
         for event in events {
             self.device.destroy_event(event)?;
         }
-        found.first().map(|(_, way)| (*way).clone()).ok_or(refused)
+        best.map(|at| finals[at].clone()).ok_or(refused)
     }
 
     /// The entry that `probe` makes, or the quantity's entry with the reason why it made none.
@@ -235,23 +237,29 @@ impl<'a> ProbeContext<'a> {
     }
 }
 
-/// What a way does in a nanosecond: the median of a few launches, after one that is not timed.
+/// What each way does in a nanosecond: the median of a few launches, after one that is not timed.
+/// The ways take turns, so that what drifts drifts for all.
 fn time<W>(
     device: &mut dyn Device,
     [start, end]: [EventId; 2],
     launches: u32,
-    way: &W,
+    ways: &[&W],
     work: &mut dyn FnMut(&mut dyn Device, &W) -> Result<f64, DeviceError>,
-) -> Result<f64, DeviceError> {
-    let amount = work(device, way)?;
-    let mut spans = Vec::new();
-    for _ in 0..launches {
-        device.record_event(start, StreamId::DEFAULT)?;
-        work(device, way)?;
-        device.record_event(end, StreamId::DEFAULT)?;
-        spans.push(device.elapsed_ns(start, end)? as f64);
+) -> Result<Vec<f64>, DeviceError> {
+    let mut amounts = Vec::new();
+    for way in ways {
+        amounts.push(work(device, way)?);
     }
-    Ok(amount / median(&spans).max(1.0))
+    let mut spans = vec![Vec::new(); ways.len()];
+    for _ in 0..launches {
+        for (way, spans) in ways.iter().zip(&mut spans) {
+            device.record_event(start, StreamId::DEFAULT)?;
+            work(device, way)?;
+            device.record_event(end, StreamId::DEFAULT)?;
+            spans.push(device.elapsed_ns(start, end)? as f64);
+        }
+    }
+    Ok(amounts.iter().zip(&spans).map(|(amount, spans)| amount / median(spans).max(1.0)).collect())
 }
 
 /// The median of values, with their spread; of none a figure that no entry takes for measured.

@@ -124,8 +124,8 @@ fn numbers(text: &mut String, comparison: &Comparison) {
         ulp.below
     );
     let top = error.top_energy.map_or(String::new(), |[low, high]| {
-        let (low, high) = (Number(low), Number(high));
-        format!("; the worst {} hold {low} to {high} of its energy", error.top_elements)
+        let (low, high) = (Number(100.0 * low), Number(100.0 * high));
+        format!("; the worst {} hold {low} to {high} % of its energy", error.top_elements)
     });
     let _ = writeln!(
         text,
