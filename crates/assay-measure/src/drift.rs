@@ -2,6 +2,8 @@
 
 use assay_record::{Dossier, Drift, DriftStanding, Entry, EntryDrift};
 
+use crate::probe::HOST_CLOCK;
+
 /// Which way an entry's figure is better.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Better {
@@ -14,7 +16,8 @@ enum Better {
 ///
 /// An entry has drifted when its value, or any point of its curve at the same x, has changed by
 /// more than `rel_tol` of the pinned one. Rates are better when higher and times when lower; of
-/// sizes and clocks only the change is told.
+/// sizes and clocks only the change is told, and of what the host's clock timed when it is worse,
+/// since that may be the host.
 pub fn dossier_drift(current: &Dossier, pinned: &Dossier, rel_tol: f64) -> Drift {
     let of_both = pinned.entries.iter().map(|was| compared(current.entry(&was.name), was, rel_tol));
     let added = current.entries.iter().filter(|now| pinned.entry(&now.name).is_none()).map(added);
@@ -69,7 +72,7 @@ fn compared(now: Option<&Entry>, was: &Entry, rel_tol: f64) -> EntryDrift {
         (None, Some(_)) => (DriftStanding::Lost, why_lost(now)),
         (Some(_), None) => (DriftStanding::New, was.reason.clone()),
         (None, None) => (DriftStanding::Absent, now.and_then(|now| now.reason.clone())),
-        (Some(_), Some(_)) => judged(&was.unit, change, curve, rel_tol),
+        (Some(_), Some(_)) => spared(was, judged(&was.unit, change, curve, rel_tol)),
     };
     EntryDrift {
         name: was.name.clone(),
@@ -81,6 +84,21 @@ fn compared(now: Option<&Entry>, was: &Entry, rel_tol: f64) -> EntryDrift {
         standing,
         reason,
     }
+}
+
+/// A figure of the host's clock is no evidence against the device.
+fn spared(
+    was: &Entry,
+    (standing, told): (DriftStanding, Option<String>),
+) -> (DriftStanding, Option<String>) {
+    if standing != DriftStanding::Worse || !was.confidence_reason.starts_with(HOST_CLOCK) {
+        return (standing, told);
+    }
+    let told = told.map_or(String::new(), |told| format!("{told}: "));
+    (
+        DriftStanding::Changed,
+        Some(format!("{told}by {HOST_CLOCK}, it may be another host or a busier one")),
+    )
 }
 
 fn added(now: &Entry) -> EntryDrift {
@@ -182,6 +200,24 @@ mod tests {
         let drift = dossier_drift(&dossier, &dossier, 0.0);
         assert!(drift.entries.len() > 10 && drift.caveats.is_empty());
         assert!(drift.entries.iter().all(|entry| entry.standing == DriftStanding::Steady));
+    }
+
+    #[test]
+    fn what_the_hosts_clock_timed_is_told_and_is_no_evidence_against_the_device() {
+        let (mut pinned, mut now) = (model(), model());
+        let name = "dram_read";
+        let entry = now.entries.iter_mut().find(|entry| entry.name == name).expect("an entry");
+        entry.value = entry.value.map(|value| value / 2.0);
+        let drift = dossier_drift(&now, &pinned, 0.1);
+        assert_eq!(standing(&drift, name), Some(DriftStanding::Worse), "the control");
+        let entry = pinned.entries.iter_mut().find(|entry| entry.name == name).expect("an entry");
+        entry.confidence_reason = format!("{HOST_CLOCK}: it depends on the host");
+        let drift = dossier_drift(&now, &pinned, 0.1);
+        let entry = drift.entries.iter().find(|entry| entry.name == name).expect("an entry");
+        assert_eq!(entry.standing, DriftStanding::Changed);
+        assert!(entry.reason.as_deref().is_some_and(|reason| reason.contains("another host")));
+        let better = dossier_drift(&pinned, &now, 0.1);
+        assert_eq!(standing(&better, name), Some(DriftStanding::Better));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::context::figure;
 use super::ends::{Ends, Way, equal};
 use super::memory;
 use super::stream::{Motion, Streams};
-use super::{Probe, ProbeContext, ProbeError, Quantity};
+use super::{HOST_CLOCK, Probe, ProbeContext, ProbeError, Quantity};
 use crate::statistics::{median, quantile, sorted};
 
 const PINNED: &str = "copies from or to pinned host memory on one stream, each between two events; \
@@ -98,7 +98,8 @@ fn pageable(
     let plain = plain.map_or("none".to_owned(), |(_, rate)| format!("{:.1} GB/s", rate / 1e9));
     entry.method =
         format!("{}: {best} (the driver's one copy in a stream: {plain})", quantity.method);
-    let doubt = "the host's clock, processor and threads: it depends on what else the host does";
+    let doubt =
+        format!("{HOST_CLOCK}, processor and threads: it depends on what else the host does");
     Ok(entry.trusted(0.8, doubt))
 }
 

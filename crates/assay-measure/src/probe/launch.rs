@@ -8,7 +8,7 @@ use assay_record::{Entry, Figure};
 
 use super::context::figure;
 use super::host::clock_now;
-use super::{Probe, ProbeContext, ProbeError, Quantity};
+use super::{HOST_CLOCK, Probe, ProbeContext, ProbeError, Quantity};
 use crate::statistics::median;
 use crate::{MeasureError, Plan, Stopwatch, Summary};
 
@@ -88,8 +88,11 @@ fn timed(context: &ProbeContext<'_>) -> Result<(), ProbeError> {
     }
 }
 
+fn by_host_clock() -> String {
+    format!("{HOST_CLOCK}: it depends on the host's processor and what else it does")
+}
+
 fn launches(context: &mut ProbeContext<'_>) -> Vec<Entry> {
-    let confidence = "the host's clock: it depends on the host's processor and what else it does";
     context.attempt_all(&[QUEUED, ROUND_TRIP], |context| {
         timed(context)?;
         let (module, samples) = (context.load("timing.ptx", TIMING)?, samples(context));
@@ -107,8 +110,8 @@ fn launches(context: &mut ProbeContext<'_>) -> Vec<Entry> {
             let clock = clock_now(device);
             let queued = entry(&QUEUED, &longest, clock)?.along("launches", points);
             Ok(vec![
-                queued.trusted(0.8, confidence),
-                entry(&ROUND_TRIP, &single, clock)?.trusted(0.8, confidence),
+                queued.trusted(0.8, by_host_clock()),
+                entry(&ROUND_TRIP, &single, clock)?.trusted(0.8, by_host_clock()),
             ])
         })();
         device.unload(module)?;
@@ -173,8 +176,7 @@ fn graph_entries(
         }
     }
     let clock = clock_now(device);
-    let trip = entry(&GRAPH_ROUND_TRIP, &trips, clock)?
-        .trusted(0.8, "the host's clock: it depends on the host's processor and what else it does");
+    let trip = entry(&GRAPH_ROUND_TRIP, &trips, clock)?.trusted(0.8, by_host_clock());
     let node = entry(&GRAPH_NODE, &slopes, clock)?.along("nodes", points);
     Ok(vec![trip, node.trusted(0.9, "each node waits for the one before; others may overlap")])
 }

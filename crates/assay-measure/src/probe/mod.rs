@@ -26,6 +26,9 @@ pub use context::{ProbeContext, ProbeError, Rate};
 pub use dossier::{Head, conditions, describe, take};
 pub use hang::HANG;
 
+/// With this begins the doubt about a figure that says as much of the host as of the device.
+pub(crate) const HOST_CLOCK: &str = "the host's clock";
+
 /// What an entry is: its name, unit and method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quantity {
