@@ -247,8 +247,8 @@ impl Timed<'_> {
 fn within(context: &mut ProbeContext<'_>) -> Vec<Entry> {
     let quantity = &WITHIN[0];
     let entry = context.attempt(quantity, |context| {
-        // Before the curve: in memory that smaller buffers were taken from and given back to, copies
-        // of an H200 are half a hundredth slower.
+        // Before the curve: in memory that smaller buffers were taken from and given back to,
+        // copies of an H200 are half a hundredth slower.
         let streams = Streams::new(context, memory::buffer_bytes(context))?;
         let entry = memory::entry(context, &streams, quantity, Motion::Copy);
         if context.lost().is_none() {
