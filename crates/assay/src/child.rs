@@ -1,7 +1,5 @@
 //! The hidden subcommand that judges one kernel at one gate, in a process that may die of it.
 
-use std::io::{self, Read as _};
-
 use assay_contract::fault::BuiltFault;
 use assay_contract::run::{compare_fault, judge_fault, replay, replay_given, run_one};
 use assay_contract::{CheckOptions, Kernel, KernelOutcome, Progress};
@@ -11,19 +9,13 @@ use crate::check::{limited, open, open_for};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::faults;
-use crate::protocol::{Message, PROTOCOL, Request};
+use crate::protocol::{self, Message, PROTOCOL, Request};
 use crate::repro;
 use crate::suite::Suite;
 
 /// Serves the one request on stdin.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text).map_err(|error| {
-        Failure::new(ExitCode::Internal, "cannot read the request").caused_by(&error)
-    })?;
-    let request: Request = serde_json::from_str(&text).map_err(|error| {
-        Failure::request("`child` is not for people: it serves `check`").caused_by(&error)
-    })?;
+    let request: Request = protocol::request("child", "check")?;
     say(&Message::Hello { protocol: PROTOCOL });
     if request.protocol != PROTOCOL {
         return Ok(ExitCode::Internal);

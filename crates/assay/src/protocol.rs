@@ -3,13 +3,29 @@
 //! The parent writes one [`Request`] to the child's stdin as JSON. The child answers on stdout with
 //! one [`Message`] a line. Lines that are no message are what a kernel printed on a GPU.
 
+use std::io::{self, Read as _};
 use std::path::PathBuf;
 
-use assay_record::{CaseName, Gate, KernelResult, Smallest};
+use assay_record::{CaseName, ExitCode, Gate, KernelResult, Smallest};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
 
 /// The version of the protocol; both ends are the same program, unless it was replaced meanwhile.
 pub(crate) const PROTOCOL: u32 = 2;
+
+/// The one request on stdin of the hidden subcommand `child`, which `parent` starts.
+pub(crate) fn request<T: DeserializeOwned>(child: &str, parent: &str) -> Result<T, Failure> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|error| {
+        Failure::new(ExitCode::Internal, "cannot read the request").caused_by(&error)
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::request(format!("`{child}` is not for people: it serves `{parent}`"))
+            .caused_by(&error)
+    })
+}
 
 /// One kernel and one gate to judge.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

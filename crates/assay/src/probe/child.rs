@@ -3,8 +3,6 @@
 //! The parent writes one [`Request`] to its stdin as JSON. It answers on stdout with one
 //! [`Message`] a line.
 
-use std::io::{self, Read as _};
-
 use assay_device::Device;
 use assay_device::nvml::Telemetry;
 use assay_measure::probe::{HANG, Probe, ProbeContext, conditions, describe, probes, run};
@@ -13,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::console::Console;
 use crate::failure::{Failure, Told};
+use crate::protocol;
 
 /// The version of what is said; both ends are the same program, unless it was replaced meanwhile.
 pub(super) const PROTOCOL: u32 = 1;
@@ -62,13 +61,7 @@ pub(super) enum Message {
 
 /// Serves the one request on stdin.
 pub(crate) fn serve() -> Result<ExitCode, Failure> {
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text).map_err(|error| {
-        Failure::new(ExitCode::Internal, "cannot read the request").caused_by(&error)
-    })?;
-    let request: Request = serde_json::from_str(&text).map_err(|error| {
-        Failure::request("`probe-child` is not for people: it serves `probe`").caused_by(&error)
-    })?;
+    let request: Request = protocol::request("probe-child", "probe")?;
     match super::open(&request.device) {
         Ok(mut device) => answer(&mut *device, &request, &mut |message| say(&message)),
         Err(failure) => say(&Message::Refused { why: failure.told() }),
