@@ -11,7 +11,7 @@ use assay_record::Comparison;
 use crate::array::{ArrayView, Tensor};
 use crate::compare::{Options, compare};
 use crate::error::CompareError;
-use crate::operation::Operation;
+use crate::operation::{Operation, run};
 use crate::shuffle::Shuffle;
 use spread::{Lean, Spread, Totals, width};
 pub use stream::compare_shuffled;
@@ -63,10 +63,7 @@ impl Bands {
         options: &BandOptions,
     ) -> Result<Bands, CompareError> {
         check(options)?;
-        let mut run = |inputs: &[Tensor]| {
-            reference(inputs)
-                .map_err(|reason| CompareError::Operation { what: "reference", reason })
-        };
+        let mut run = |inputs: &[Tensor]| run("reference", reference, inputs);
         let plain = run(inputs)?;
         let random = SplitMix64::new(options.seed);
         let mut outputs = Vec::new();

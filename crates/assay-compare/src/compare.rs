@@ -63,6 +63,26 @@ pub enum Side {
     Candidate,
 }
 
+impl Side {
+    /// How many elements of a piece can be read of this side, whose reading has failed.
+    pub(crate) fn readable_of(
+        self,
+        (reference, candidate): (&dyn Source, &dyn Source),
+        (first, count): (u64, u64),
+    ) -> u64 {
+        let source = match self {
+            Side::Reference => reference,
+            Side::Candidate => candidate,
+        };
+        source.readable().map_or(0, |end| end.saturating_sub(first).min(count))
+    }
+
+    /// Why a comparison ended before the arrays did.
+    pub(crate) fn broke_off(self, source: &SourceError) -> String {
+        format!("the {self} cannot be read further: {source}")
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
@@ -115,13 +135,9 @@ pub fn compare_with_progress(
         progress(seen.counts.elements);
     });
     if let Some((side, source)) = stopped {
-        let end = match side {
-            Side::Reference => reference.readable(),
-            Side::Candidate => candidate.readable(),
-        };
-        let (first, piece) =
-            (seen.counts.elements, plan.pieces().next().map_or(0, |piece| piece.1));
-        let rest = end.map_or(0, |end| end.saturating_sub(first).min(piece));
+        let first = seen.counts.elements;
+        let piece = plan.pieces().next().map_or(0, |piece| piece.1);
+        let rest = side.readable_of((&*reference, &*candidate), (first, piece));
         let mut buffers = (Vec::new(), Vec::new());
         // What there is of the piece.
         if rest > 0
@@ -132,7 +148,7 @@ pub fn compare_with_progress(
         if seen.counts.elements == 0 {
             return Err(CompareError::Read { side, source });
         }
-        seen.broke_off = Some(format!("the {side} cannot be read further: {source}"));
+        seen.broke_off = Some(side.broke_off(&source));
     }
     Ok(judge(&plan, options, &seen))
 }

@@ -15,12 +15,12 @@ use assay_num::Format;
 use assay_record::Comparison;
 
 use crate::array::{element_count, storage};
-use crate::compare::{Options, Plan, Side, compare_sources};
+use crate::compare::{Options, Plan, compare_sources};
 use crate::counts::BLOCK;
 use crate::error::CompareError;
 use crate::judge::{Seen, judge};
 use crate::source::{Source, SourceError};
-use kernels::{Kernels, Pair};
+use kernels::{Kept, Kernels, Pair};
 
 /// Blocks of a piece that is sent to the device, 2^23 elements.
 const PIECE_BLOCKS: u64 = 512;
@@ -45,8 +45,8 @@ pub struct DeviceComparer {
     kernels: Kernels,
     /// Blocks of a piece: a power of two, so that the sums of whole pieces are nodes of the tree.
     piece_blocks: u64,
-    /// Room for pieces of both arrays, and how many bytes fit into each.
-    pieces: Option<(BufferId, BufferId, u64)>,
+    /// Room for a piece of each array.
+    pieces: [Kept; 2],
 }
 
 impl DeviceComparer {
@@ -57,7 +57,7 @@ impl DeviceComparer {
     /// Whatever the device says.
     pub fn new(device: &mut dyn Device) -> Result<DeviceComparer, CompareError> {
         let kernels = Kernels::new(device)?;
-        Ok(DeviceComparer { kernels, piece_blocks: PIECE_BLOCKS, pieces: None })
+        Ok(DeviceComparer { kernels, piece_blocks: PIECE_BLOCKS, pieces: Default::default() })
     }
 
     /// Sends at least so many blocks of [`crate::BLOCK`] elements at a time: the next power of two.
@@ -126,12 +126,8 @@ impl DeviceComparer {
             let mut stopped = None;
             if let Err((side, source)) = read {
                 // What there is of the piece.
-                let end = match side {
-                    Side::Reference => reference.readable(),
-                    Side::Candidate => candidate.readable(),
-                };
+                count = side.readable_of((&*reference, &*candidate), (first, count));
                 stopped = Some(CompareError::Read { side, source });
-                count = end.map_or(0, |end| end.saturating_sub(first).min(count));
                 read = plan.read(reference, candidate, (first, count), &mut buffers);
             }
             if let (Ok(bytes), true) = (read, count > 0) {
@@ -159,42 +155,22 @@ impl DeviceComparer {
         options: &Options,
         seen: &mut Seen,
     ) -> Result<(), CompareError> {
-        let (reference, candidate) = self.room(device, plan)?;
+        let elements = (self.piece_blocks * BLOCK as u64).min(plan.elements);
+        let bytes = storage(plan.rules.format, elements);
+        let [reference, candidate] = &mut self.pieces;
+        let (reference, candidate) = (reference.of(device, bytes)?, candidate.of(device, bytes)?);
         device.write(reference, 0, one)?;
         device.write(candidate, 0, other)?;
         let pair = Pair { reference: (reference, 0), candidate: (candidate, 0), elements: count };
         self.kernels.compare(device, &plan.rules, &pair, options.worst)?;
         self.kernels.collect(device, &plan.rules, (&pair, first), options.worst, seen)
     }
-
-    /// Buffers for a piece of each array.
-    fn room(
-        &mut self,
-        device: &mut dyn Device,
-        plan: &Plan,
-    ) -> Result<(BufferId, BufferId), CompareError> {
-        let elements = (self.piece_blocks * BLOCK as u64).min(plan.elements);
-        let bytes = storage(plan.rules.format, elements);
-        if let Some((one, other, room)) = self.pieces {
-            if room >= bytes {
-                return Ok((one, other));
-            }
-            self.pieces = None;
-            device.free(one)?;
-            device.free(other)?;
-        }
-        let (one, other) = (device.allocate_bare(bytes)?, device.allocate_bare(bytes)?);
-        self.pieces = Some((one, other, bytes));
-        Ok((one, other))
-    }
 }
 
 /// Why a comparison ended before the arrays did.
 fn broke_off(error: &CompareError) -> String {
     match error {
-        CompareError::Read { side, source } => {
-            format!("the {side} cannot be read further: {source}")
-        }
+        CompareError::Read { side, source } => side.broke_off(source),
         other => format!("the device could not go on: {other}"),
     }
 }

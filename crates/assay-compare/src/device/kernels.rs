@@ -65,10 +65,14 @@ pub(super) struct Kernels {
 
 /// A buffer that grows with what is asked of it.
 #[derive(Debug, Default)]
-struct Kept(Option<(BufferId, u64)>);
+pub(super) struct Kept(Option<(BufferId, u64)>);
 
 impl Kept {
-    fn of(&mut self, device: &mut dyn Device, bytes: u64) -> Result<BufferId, DeviceError> {
+    pub(super) fn of(
+        &mut self,
+        device: &mut dyn Device,
+        bytes: u64,
+    ) -> Result<BufferId, DeviceError> {
         if let Some((buffer, room)) = self.0 {
             if room >= bytes {
                 return Ok(buffer);

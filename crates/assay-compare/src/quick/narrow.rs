@@ -6,13 +6,22 @@ use crate::counts::{Counts, HALVES, LANES, half_octave};
 use crate::row::{f16_single, f32_code, short_code};
 use crate::scan::{Lanes, Rules};
 
+/// The bytes of an element.
+pub(super) trait Word: Copy {
+    /// The words of a whole row.
+    fn row(bytes: &[u8]) -> Option<&[Self; LANES]>;
+}
+
+impl<const BYTES: usize> Word for [u8; BYTES] {
+    #[inline(always)]
+    fn row(bytes: &[u8]) -> Option<&[Self; LANES]> {
+        bytes.as_chunks::<BYTES>().0.first_chunk()
+    }
+}
+
 /// A format of 16 or 32 bits.
 pub(super) trait Narrow {
-    /// The bytes of an element.
-    type Word: Copy;
-
-    /// The words of a whole row.
-    fn words(bytes: &[u8]) -> Option<&[Self::Word; LANES]>;
+    type Word: Word;
 
     /// Two words of equal bits are the same value of the same sign.
     fn bits(word: Self::Word) -> u32;
@@ -23,11 +32,6 @@ pub(super) trait Narrow {
     fn code(bits: u32) -> i32;
 }
 
-/// A row of 32-bit words.
-fn words_of<const BYTES: usize>(bytes: &[u8]) -> Option<&[[u8; BYTES]; LANES]> {
-    bytes.as_chunks::<BYTES>().0.first_chunk()
-}
-
 pub(super) struct F32;
 pub(super) struct Tf32;
 pub(super) struct F16;
@@ -35,11 +39,6 @@ pub(super) struct Bf16;
 
 impl Narrow for F32 {
     type Word = [u8; 4];
-
-    #[inline(always)]
-    fn words(bytes: &[u8]) -> Option<&[[u8; 4]; LANES]> {
-        words_of(bytes)
-    }
 
     #[inline(always)]
     fn bits(word: [u8; 4]) -> u32 {
@@ -61,11 +60,6 @@ impl Narrow for Tf32 {
     type Word = [u8; 4];
 
     #[inline(always)]
-    fn words(bytes: &[u8]) -> Option<&[[u8; 4]; LANES]> {
-        words_of(bytes)
-    }
-
-    #[inline(always)]
     fn bits(word: [u8; 4]) -> u32 {
         u32::from_le_bytes(word) & !0x1fff
     }
@@ -85,11 +79,6 @@ impl Narrow for F16 {
     type Word = [u8; 2];
 
     #[inline(always)]
-    fn words(bytes: &[u8]) -> Option<&[[u8; 2]; LANES]> {
-        words_of(bytes)
-    }
-
-    #[inline(always)]
     fn bits(word: [u8; 2]) -> u32 {
         u32::from(u16::from_le_bytes(word))
     }
@@ -107,11 +96,6 @@ impl Narrow for F16 {
 
 impl Narrow for Bf16 {
     type Word = [u8; 2];
-
-    #[inline(always)]
-    fn words(bytes: &[u8]) -> Option<&[[u8; 2]; LANES]> {
-        words_of(bytes)
-    }
 
     #[inline(always)]
     fn bits(word: [u8; 2]) -> u32 {
@@ -152,7 +136,7 @@ impl Quick {
         lanes: &mut Lanes,
         counts: &mut Counts,
     ) -> Option<()> {
-        let (one, other) = (F::words(reference)?, F::words(candidate)?);
+        let (one, other) = (F::Word::row(reference)?, F::Word::row(candidate)?);
         let row = &mut self.narrow;
         if reference == candidate {
             return equal::<F>(one, &self.bounds, row, lanes, counts);

@@ -1,5 +1,6 @@
 //! `f64`.
 
+use super::narrow::Word;
 use super::{BITS, Found, PLACES, Quick, TABLES, note_first};
 use crate::counts::{Counts, LANES, half_octave};
 use crate::row::f64_steps;
@@ -29,8 +30,7 @@ impl Quick {
         lanes: &mut Lanes,
         counts: &mut Counts,
     ) -> Option<()> {
-        let one: &Words = reference.as_chunks().0.first_chunk()?;
-        let other: &Words = candidate.as_chunks().0.first_chunk()?;
+        let (one, other): (&Words, &Words) = (Word::row(reference)?, Word::row(candidate)?);
         if reference == candidate {
             return equal(rules, one, lanes, counts);
         }
