@@ -3,9 +3,9 @@
 //! A kernel that faults takes its process's GPU context with it, and one that hangs never gives the
 //! device back. In a child, the one is a result like any other and the other is killed.
 
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -24,7 +24,7 @@ use crate::cli::CheckArguments;
 use crate::failure::Failure;
 use crate::printed::{self, Printed};
 use crate::progress::Progress;
-use crate::protocol::{Message, PROTOCOL, Request};
+use crate::protocol::{self, Message, PROTOCOL, Request};
 
 /// Children at a time. A GPU runs their kernels in turn, but each prepares inputs on a core.
 const CHILDREN: usize = 4;
@@ -198,18 +198,8 @@ impl Children {
     fn converse(&self, request: &Request, heard: &mut Heard) -> Result<KernelOutcome, Death> {
         let internal =
             |error: std::io::Error| Death::Internal(format!("cannot run a child: {error}"));
-        let mut child = Command::new(&self.program)
-            .arg("child")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(internal)?;
-        let line = serde_json::to_string(request).unwrap_or_default();
-        if let Some(mut stdin) = child.stdin.take() {
-            // A child that died already says so by its exit.
-            let _ = stdin.write_all(line.as_bytes());
-        }
+        let mut command = Command::new(&self.program);
+        let mut child = protocol::ask(command.arg("child"), request).map_err(internal)?;
         let last_words = listen_to_errors(&mut child);
         let (messages, printed) = listen(&mut child);
         let mut result = wait_for_result(&messages, self.timeout, heard);

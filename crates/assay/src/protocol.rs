@@ -3,8 +3,9 @@
 //! The parent writes one [`Request`] to the child's stdin as JSON. The child answers on stdout with
 //! one [`Message`] a line. Lines that are no message are what a kernel printed on a GPU.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 use assay_record::{CaseName, ExitCode, Gate, KernelResult, Smallest};
 use serde::de::DeserializeOwned;
@@ -14,6 +15,21 @@ use crate::failure::Failure;
 
 /// The version of the protocol; both ends are the same program, unless it was replaced meanwhile.
 pub(crate) const PROTOCOL: u32 = 2;
+
+/// Starts a child and writes the one request to its stdin; both of its outputs are piped.
+///
+/// # Errors
+/// Where it does not start.
+pub(crate) fn ask(command: &mut Command, request: &impl Serialize) -> io::Result<Child> {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let line = serde_json::to_string(request).unwrap_or_default();
+    if let Some(mut stdin) = child.stdin.take() {
+        // A child that died already says so by its exit.
+        let _ = stdin.write_all(line.as_bytes());
+    }
+    Ok(child)
+}
 
 /// The one request on stdin of the hidden subcommand `child`, which `parent` starts.
 pub(crate) fn request<T: DeserializeOwned>(child: &str, parent: &str) -> Result<T, Failure> {

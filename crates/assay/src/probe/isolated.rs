@@ -1,8 +1,7 @@
 //! Probes in a child process: one that hangs is stopped after a while, one that dies is a failed
 //! probe, and the rest goes on in a fresh process.
 
-use std::io::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use assay_record::{Conditions, Entry, ExitCode, ProbedDevice};
 
 use super::child::{Message, PROTOCOL, Request};
 use crate::failure::Failure;
-use crate::parent;
+use crate::{parent, protocol};
 
 /// What the probes found, whatever became of some of them.
 pub(super) struct Found {
@@ -237,13 +236,7 @@ pub(super) fn start(request: &Request) -> Result<Talk, Failure> {
 
 /// Starts a command as a child that answers a request.
 fn talk(command: &mut Command, request: &Request) -> std::io::Result<Talk> {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let line = serde_json::to_string(request).unwrap_or_default();
-    if let Some(mut stdin) = child.stdin.take() {
-        // A child that died already says so by its exit.
-        let _ = stdin.write_all(line.as_bytes());
-    }
+    let mut child = protocol::ask(command, request)?;
     let (messages, _) = parent::listen(&mut child);
     let errors = parent::listen_to_errors(&mut child);
     let end = Box::new(move || {

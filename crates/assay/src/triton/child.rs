@@ -3,9 +3,9 @@
 //! It may take only so long, and where it dies of one job the others are tried again alone.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write as _};
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
 use super::find::{HINT, Triton};
+use crate::protocol;
 
 /// The script.
 pub(super) const SCRIPT: &str = include_str!("compile.py");
@@ -147,19 +148,10 @@ pub(super) fn compile(
 fn run(triton: &Triton, cache: &Cache, jobs: &[Job]) -> Result<Vec<(String, Answer)>, String> {
     let output = cache.workplace()?;
     let request = serde_json::json!({ "output": output.path(), "jobs": jobs });
-    let mut child = triton
-        .python()
-        .args(["-c", SCRIPT])
-        .env("TRITON_CACHE_DIR", output.path().join("triton"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+    let mut command = triton.python();
+    command.args(["-c", SCRIPT]).env("TRITON_CACHE_DIR", output.path().join("triton"));
+    let mut child = protocol::ask(&mut command, &request)
         .map_err(|error| format!("python3 does not start ({error}); {HINT}"))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A child that died already says so by its exit.
-        let _ = stdin.write_all(request.to_string().as_bytes());
-    }
     let said = collect(child.stdout.take());
     let errors = collect(child.stderr.take());
     let end = wait(&mut child);
