@@ -5,7 +5,7 @@ use assay_record::Effect;
 
 use crate::canvas::{Anchor, Canvas, fitted};
 use crate::histogram::{Bins, quantile, usable};
-use crate::scale::{Axis, fine_time as time, short, time_unit};
+use crate::scale::{Axis, fine_time as time, short, time_ticks};
 use crate::style::series;
 
 /// Samples of one kernel.
@@ -171,13 +171,8 @@ fn range(rows: &[Row]) -> Option<(f64, f64)> {
 }
 
 fn ticks(canvas: &mut Canvas, x: &Axis, high: f64, bottom: f64) {
-    let (unit, size) = time_unit(high.abs());
-    let ticks = x.ticks(7);
-    let step = ticks.windows(2).map(|pair| (pair[1] - pair[0]) / size).next().unwrap_or(1.0);
-    let decimals = (-step.abs().log10().floor()).clamp(0.0, 9.0) as usize;
-    for tick in ticks {
-        let at = x.at(tick);
-        let text = format!("{:.decimals$}", tick / size);
+    let (unit, ticks) = time_ticks(x, high);
+    for (at, text) in ticks {
         canvas.text_where_free("f-soft", 12.0, &[(Anchor::Middle, (at, bottom + 10.0))], &text);
     }
     let label = format!("time of one run, {unit}");

@@ -1,7 +1,7 @@
 //! The samples of a measurement as a histogram.
 
 use crate::canvas::{Anchor, Canvas, fitted, text_width};
-use crate::scale::{Axis, fine_time as time, short, time_unit};
+use crate::scale::{Axis, fine_time as time, short, time_ticks};
 
 /// Samples to draw.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -133,14 +133,9 @@ fn frame(canvas: &mut Canvas, x: &Axis, y: &Axis, high: f64) {
         canvas.line("l-grid", 1.0, (LEFT, at), (RIGHT, at));
         canvas.text("f-soft", 12.0, Anchor::End, (LEFT - 8.0, at + 4.0), &short(tick));
     }
-    let (unit, size) = time_unit(high.abs());
-    let ticks = x.ticks(7);
-    let step = ticks.windows(2).map(|pair| (pair[1] - pair[0]) / size).next().unwrap_or(1.0);
-    let decimals = (-step.abs().log10().floor()).clamp(0.0, 9.0) as usize;
-    for tick in ticks {
-        let at = x.at(tick);
+    let (unit, ticks) = time_ticks(x, high);
+    for (at, text) in ticks {
         canvas.line("l-axis", 1.0, (at, BOTTOM), (at, BOTTOM + 5.0));
-        let text = format!("{:.decimals$}", tick / size);
         canvas.text_where_free("f-soft", 12.0, &[(Anchor::Middle, (at, BOTTOM + 20.0))], &text);
     }
     canvas.line("l-axis", 1.0, (LEFT, BOTTOM), (RIGHT, BOTTOM));

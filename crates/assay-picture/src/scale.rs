@@ -130,6 +130,16 @@ pub(crate) fn time_unit(nanoseconds: f64) -> (&'static str, f64) {
     }
 }
 
+/// Where ticks of an axis of nanoseconds lie and what stands at them, and in which unit.
+pub(crate) fn time_ticks(axis: &Axis, high: f64) -> (&'static str, Vec<(f64, String)>) {
+    let (unit, size) = time_unit(high.abs());
+    let ticks = axis.ticks(7);
+    let step = ticks.windows(2).map(|pair| (pair[1] - pair[0]) / size).next().unwrap_or(1.0);
+    let decimals = (-step.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    let worded = |tick: f64| (axis.at(tick), format!("{:.decimals$}", tick / size));
+    (unit, ticks.into_iter().map(worded).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
