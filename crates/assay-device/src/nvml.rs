@@ -285,28 +285,15 @@ impl Telemetry {
     pub fn sample(&self) -> TelemetrySample {
         let f = &self.functions;
         let mut missing = Vec::new();
-        let mut note = |what: &str, found: Result<u32, String>| match found {
-            Ok(number) => Some(f64::from(number)),
-            Err(why) => {
-                missing.push(format!("{what}: {why}"));
-                None
-            }
-        };
-        let milli = |watts: Option<f64>| watts.map(|milliwatts| milliwatts / 1e3);
+        let mut note = |what: &str, found| noted(&mut missing, what, found).map(f64::from);
         let sm_clock_mhz = note("SM clock", self.ask_kind(f.clock, SM_CLOCK));
         let memory_clock_mhz = note("memory clock", self.ask_kind(f.clock, MEMORY_CLOCK));
-        let power_w = milli(note("power", self.ask(f.power)));
-        let power_limit_w = milli(note("power limit", self.ask(f.power_limit)));
+        let power_w = watts(note("power", self.ask(f.power)));
+        let power_limit_w = watts(note("power limit", self.ask(f.power_limit)));
         let power_limit_default_w =
-            milli(note("default power limit", self.ask(f.power_limit_default)));
+            watts(note("default power limit", self.ask(f.power_limit_default)));
         let temperature_c = note("temperature", self.ask_kind(f.temperature, CORE_SENSOR));
-        let throttle_bits = match self.reasons() {
-            Ok(bits) => Some(bits),
-            Err(why) => {
-                missing.push(format!("throttle reasons: {why}"));
-                None
-            }
-        };
+        let throttle_bits = noted(&mut missing, "throttle reasons", self.reasons());
         TelemetrySample {
             sm_clock_mhz,
             memory_clock_mhz,
@@ -324,21 +311,19 @@ impl Telemetry {
     /// fewer than [`Telemetry::sample`].
     pub fn vitals(&self) -> TelemetrySample {
         let f = &self.functions;
-        let mut found = TelemetrySample::default();
-        match self.ask(f.power) {
-            Ok(milliwatts) => found.power_w = Some(f64::from(milliwatts) / 1e3),
-            Err(why) => found.missing.push(format!("power: {why}")),
+        let mut missing = Vec::new();
+        let mut note = |what: &str, found| noted(&mut missing, what, found).map(f64::from);
+        let power_w = watts(note("power", self.ask(f.power)));
+        let temperature_c = note("temperature", self.ask_kind(f.temperature, CORE_SENSOR));
+        let throttle_bits = noted(&mut missing, "throttle reasons", self.reasons());
+        TelemetrySample {
+            power_w,
+            temperature_c,
+            throttle: throttle_bits.map(throttle_words).unwrap_or_default(),
+            throttle_bits,
+            missing,
+            ..TelemetrySample::default()
         }
-        match self.ask_kind(f.temperature, CORE_SENSOR) {
-            Ok(degrees) => found.temperature_c = Some(f64::from(degrees)),
-            Err(why) => found.missing.push(format!("temperature: {why}")),
-        }
-        match self.reasons() {
-            Ok(bits) => found.throttle_bits = Some(bits),
-            Err(why) => found.missing.push(format!("throttle reasons: {why}")),
-        }
-        found.throttle = found.throttle_bits.map(throttle_words).unwrap_or_default();
-        found
     }
 
     /// How the GPU is set up.
@@ -428,6 +413,15 @@ impl Drop for Telemetry {
             let _ = unsafe { shutdown() };
         }
     }
+}
+
+/// What was found, or nothing and a word on why.
+fn noted<T>(missing: &mut Vec<String>, what: &str, found: Result<T, String>) -> Option<T> {
+    found.map_err(|why| missing.push(format!("{what}: {why}"))).ok()
+}
+
+fn watts(milliwatts: Option<f64>) -> Option<f64> {
+    milliwatts.map(|milliwatts| milliwatts / 1e3)
 }
 
 const NO_FUNCTION: &str = "the library has no such function";
