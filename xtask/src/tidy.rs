@@ -138,8 +138,7 @@ impl Tree {
 
 fn has_rules(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    matches!(extension, Some("rs" | "cu" | "cuh" | "toml"))
-        || path.file_name().is_some_and(|name| name == "ARCHITECTURE.md")
+    matches!(extension, Some("rs" | "cu" | "cuh" | "toml" | "md"))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ const SAFETY_LINES: usize = 8;
 
 /// Checks every rule that one file can break by itself.
 pub(super) fn check(source: &Source, invariants: &Invariants, problems: &mut Vec<Problem>) {
+    merge_marks(source, problems);
     if source.has_extension("md") {
         return;
     }
@@ -27,6 +28,16 @@ pub(super) fn check(source: &Source, invariants: &Invariants, problems: &mut Vec
         unfinished_code(source, problems);
         unsafe_code(source, invariants, problems);
         printing(source, invariants, problems);
+    }
+}
+
+/// What a merge leaves where two changes met.
+fn merge_marks(source: &Source, problems: &mut Vec<Problem>) {
+    for (index, line) in source.lines.iter().enumerate() {
+        if ["<<<<<<< ", "||||||| ", ">>>>>>> "].iter().any(|mark| line.starts_with(mark)) {
+            let message = "a mark of a merge; decide which side is right";
+            problems.push(Problem::new(&source.path, index + 1, message));
+        }
     }
 }
 

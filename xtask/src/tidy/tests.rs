@@ -71,6 +71,14 @@ fn a_line_over_100_columns_is_red_in_every_language() {
 }
 
 #[test]
+fn a_mark_of_a_merge_is_red_in_every_file_that_people_read() {
+    for path in ["docs/a.md", "crates/low/src/lib.rs", "records/a.toml"] {
+        let text = "//! Low.\n// <<<<<<< is how one begins.\n<<<<<<< HEAD\n";
+        assert_red(&problems(&[(path, text)]), &format!("{path}:3: a mark of a merge"));
+    }
+}
+
+#[test]
 fn a_function_over_70_lines_is_red() {
     let function =
         |lines: usize| format!("fn long() {{\n{}}}\n", "    call();\n".repeat(lines - 2));
