@@ -193,7 +193,8 @@ impl<'a> ArrayView<'a> {
     /// How many elements it has, those of broadcast axes counted every time.
     #[must_use]
     pub fn elements(&self) -> u64 {
-        self.shape.iter().product()
+        // A size of zero makes it none, whatever the others come to.
+        element_count(&self.shape).unwrap_or_default()
     }
 
     /// The bytes of elements in row-major order, where they lie so.

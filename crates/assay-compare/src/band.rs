@@ -1,6 +1,7 @@
 //! Bands of reduction order: how far each element moves when the reference's own sums are taken in
 //! another order, and whether a candidate stays within.
 
+mod map;
 mod spread;
 mod stream;
 mod verdict;
@@ -13,6 +14,7 @@ use crate::compare::{Options, compare};
 use crate::error::CompareError;
 use crate::operation::{Operation, run};
 use crate::shuffle::Shuffle;
+pub use map::shuffled_map;
 use spread::{Lean, Spread, Totals, width};
 pub use stream::compare_shuffled;
 use verdict::{Measured, Seen};

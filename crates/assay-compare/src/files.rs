@@ -3,6 +3,7 @@
 //! Opening a file reads its headers alone. An array that cannot be compared is still listed, with
 //! its reason, so that the others can be.
 
+mod cut;
 mod inflate;
 mod member;
 mod npy;
@@ -11,7 +12,8 @@ mod safetensors;
 mod slice;
 mod stream;
 
-use std::fs::File;
+use std::collections::HashMap;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +32,9 @@ use stream::FileSource;
 /// The most parts that an array is cut into, each an open file.
 const MOST_SLICES: u64 = 512;
 
+/// The most axes that an array may have, as in numpy.
+const MOST_AXES: usize = 64;
+
 /// The longest text that is read, in letters.
 const LONGEST_TEXT: u64 = 1 << 16;
 
@@ -40,6 +45,12 @@ pub enum FileError {
     /// The file system refused.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// It is a folder.
+    #[error("it is a folder")]
+    Folder,
+    /// It is no file on a disk, so that waiting for it may never end.
+    #[error("it is a pipe or a device, and arrays are read from files alone")]
+    Stream,
     /// Its first bytes are of no kind that is known.
     #[error("it is no .npy, .npz or .safetensors file")]
     Unknown,
@@ -134,6 +145,16 @@ impl FileEntry {
     }
 }
 
+/// How many elements a shape of a file has.
+fn count_of(shape: &[u64]) -> Result<u64, EntryError> {
+    if shape.len() > MOST_AXES {
+        let axes = shape.len();
+        let what = format!("it has {axes} axes, more than the {MOST_AXES} that are served");
+        return Err(EntryError::Layout(what));
+    }
+    Ok(element_count(shape)?)
+}
+
 fn not_text(letters: u64) -> EntryError {
     EntryError::Elements(format!("U{letters}"), "text")
 }
@@ -143,30 +164,83 @@ fn not_text(letters: u64) -> EntryError {
 pub struct ArrayFile {
     path: PathBuf,
     entries: Vec<FileEntry>,
+    /// Where each name stands among the entries.
+    places: HashMap<String, usize>,
+    damage: Option<String>,
+}
+
+/// What the headers of a file say.
+struct Listed {
+    entries: Vec<FileEntry>,
+    /// Why there may be more arrays than these.
+    damage: Option<String>,
+}
+
+impl From<Vec<FileEntry>> for Listed {
+    fn from(entries: Vec<FileEntry>) -> Listed {
+        Listed { entries, damage: None }
+    }
 }
 
 impl ArrayFile {
     /// Reads the headers of a file, whose kind its first bytes tell.
     ///
     /// # Errors
-    /// If it cannot be read or is of no known kind.
+    /// If it cannot be read, is no file or is of no known kind.
     pub fn open(path: &Path) -> Result<ArrayFile, FileError> {
+        // To open a pipe is to wait for somebody who writes to it.
+        let kind = fs::metadata(path)?;
+        if kind.is_dir() {
+            return Err(FileError::Folder);
+        }
+        if !kind.is_file() {
+            return Err(FileError::Stream);
+        }
         let mut file = File::open(path)?;
-        let length = file.metadata()?.len();
+        let length = kind.len();
         let mut start = Vec::new();
         file.by_ref().take(9).read_to_end(&mut start)?;
         file.rewind()?;
-        let entries = if start.starts_with(npy::MAGIC) {
+        let listed = if start.starts_with(npy::MAGIC) {
             let placed = npy::placed(&mut file, Member::whole(length));
-            vec![FileEntry { name: String::new(), placed }]
+            vec![FileEntry { name: String::new(), placed }].into()
         } else if start.starts_with(b"PK") {
             npz::entries(&file, length)?
         } else if start.get(8) == Some(&b'{') {
-            safetensors::entries(&mut file, length)?
+            safetensors::entries(&mut file, length)?.into()
         } else {
             return Err(FileError::Unknown);
         };
-        Ok(ArrayFile { path: path.to_owned(), entries })
+        Ok(ArrayFile::of(path, listed))
+    }
+
+    /// Of arrays of one name nobody can say which is meant: they become one that cannot be read.
+    fn of(path: &Path, listed: Listed) -> ArrayFile {
+        let mut entries: Vec<FileEntry> = Vec::with_capacity(listed.entries.len());
+        let mut places = HashMap::new();
+        for entry in listed.entries {
+            let place = *places.entry(entry.name.clone()).or_insert(entries.len());
+            match entries.get_mut(place) {
+                Some(other) => {
+                    let what = "the file has more than one array of that name";
+                    other.placed = Err(EntryError::Layout(what.to_owned()));
+                }
+                None => entries.push(entry),
+            }
+        }
+        ArrayFile { path: path.to_owned(), entries, places, damage: listed.damage }
+    }
+
+    /// The array of that name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&FileEntry> {
+        self.entries.get(*self.places.get(name)?)
+    }
+
+    /// Why the file may have held more arrays than are listed: it was cut off.
+    #[must_use]
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
     }
 
     /// All arrays, in the file's order.
@@ -266,7 +340,7 @@ impl ArrayFile {
     }
 
     fn placed(&self, name: &str) -> Result<Placed, EntryError> {
-        let entry = self.entries.iter().find(|entry| entry.name == name);
+        let entry = self.entry(name);
         entry.ok_or_else(|| EntryError::Missing(name.to_owned()))?.placed.clone()
     }
 

@@ -45,7 +45,7 @@ mod tree;
 mod worst;
 
 pub use array::{ArrayView, Tensor};
-pub use band::{BandOptions, Bands, compare_shuffled};
+pub use band::{BandOptions, Bands, compare_shuffled, shuffled_map};
 pub use compare::{Options, Side, compare, compare_sources, compare_with_progress};
 pub use counts::{BLOCK, Counts, LANES};
 pub use device::{DeviceArray, DeviceComparer};

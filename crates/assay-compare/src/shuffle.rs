@@ -117,6 +117,10 @@ impl Tensor {
     /// The tensor with one axis in another order: place `i` holds what was at `order[i]`.
     pub(crate) fn permuted(&self, axis: usize, order: &[u64]) -> Tensor {
         let shape = self.shape();
+        if self.bytes().is_empty() {
+            // Its other sizes may come to more than can be counted.
+            return self.clone();
+        }
         let inner: u64 = shape[axis + 1..].iter().product();
         let outer: u64 = shape[..axis].iter().product();
         let size = order.len() as u64;

@@ -1,6 +1,8 @@
 //! Bands of reduction order: what a reordering explains passes, what it does not is found.
 
-use assay_compare::{BandOptions, Bands, Options, Shuffle, Tensor, compare_operations};
+use assay_compare::{
+    BandOptions, Bands, Options, Shuffle, Source, Tensor, compare_operations, shuffled_map,
+};
 use assay_num::Format;
 use assay_num::random::SplitMix64;
 use assay_record::{Comparison, FindingKind, Outcome};
@@ -221,4 +223,42 @@ fn too_few_shuffles_and_inputs_that_do_not_fit_are_refused() {
     let mut fails = |_: &[Tensor]| Err("out of luck".to_owned());
     let error = Bands::measure(&mut fails, &inputs(), &Shuffle::last_dim(), &options);
     assert!(error.expect_err("refused").to_string().contains("out of luck"));
+}
+
+#[test]
+fn the_map_of_bands_shows_distances_over_what_is_allowed_and_agrees_with_the_verdict() {
+    let bands = bands();
+    let mut sums = floats(bands.plain());
+    sums[77] += 3.0 * bands.half_width(77).expect("a band") as f32;
+    sums[300] = f32::NAN;
+    let candidate = Tensor::from_f32(&[ROWS as u64], &sums).expect("a tensor");
+    let judged = bands.judge(&candidate.view(), &Options::default()).expect("judged");
+    let map = bands.map("sums", &candidate.view());
+    assert_eq!((map.rows, map.cols, map.limit), (1, ROWS as u64, Some(1.0)));
+    assert_eq!(map.unit, "half widths");
+    let worst = map.cells.iter().flatten().copied().fold(0.0, f64::max);
+    let band = judged.band.expect("bands");
+    assert_eq!(band.max_bands.expect("a distance").0, worst);
+    assert!((2.0..4.0).contains(&worst), "{worst}");
+    let over = map.cells.iter().flatten().filter(|cell| **cell > 1.0).count();
+    assert_eq!((over as u64, band.outside), (1, 1));
+    assert_eq!(map.cell(0, 77).and_then(|cell| map.cells[cell]), Some(worst));
+    let broken = map.cell(0, 300).expect("a cell");
+    assert_eq!((map.nonfinite[broken], map.nonfinite.iter().sum::<u64>()), (1, 1));
+    // The same from outputs that lie in files: those of the shuffles alone are needed.
+    let rotated = |by: usize| {
+        row_sums(&inputs(), |row| in_order(&[&row[by..], &row[..by]].concat())).expect("sums")
+    };
+    let mut shuffled: Vec<Box<dyn Source>> =
+        (1..=32).map(|by| Box::new(rotated(by * 8)) as Box<dyn Source>).collect();
+    let options = (&Options::default(), &BandOptions::default());
+    let streamed = shuffled_map("sums", &mut candidate.clone(), &mut shuffled, options);
+    let streamed = streamed.expect("drawn");
+    let over = streamed.cells.iter().flatten().filter(|cell| **cell > 1.0).count();
+    assert_eq!(
+        (streamed.cells.len(), over, streamed.nonfinite),
+        (map.cells.len(), 1, map.nonfinite)
+    );
+    let few = shuffled_map("sums", &mut candidate.clone(), &mut shuffled[..3], options);
+    assert!(few.is_err());
 }

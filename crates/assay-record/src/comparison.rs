@@ -314,6 +314,9 @@ pub struct ComparisonReport {
     pub comparisons: Vec<Comparison>,
     /// Those that were not.
     pub not_compared: Vec<NotCompared>,
+    /// What else there is to say of the files: that one was cut off, so that it may have held more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What all of it comes to.
     pub outcome: Outcome,
     /// Time spent, in seconds.

@@ -24,7 +24,7 @@ pub struct ErrorMap {
     pub cell_rows: usize,
     /// Cells along the last dimension, at most [`MOST_CELLS`].
     pub cell_cols: usize,
-    /// What a cell counts: `ulp`, `bands`.
+    /// What a cell counts: `ulp`, or `half widths` of an element's band.
     pub unit: String,
     /// The worst difference of each cell, row by row; `None` where nothing could be compared.
     pub cells: Vec<Option<f64>>,

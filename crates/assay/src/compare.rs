@@ -3,15 +3,19 @@
 mod bands;
 mod device;
 mod input;
+mod outputs;
+mod pairs;
+mod picture;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use assay_compare::{CompareError, FileEntry, Options, Source, compare_with_progress, error_map};
+use assay_compare::{CompareError, Options, Source, compare_with_progress};
 use assay_num::Format;
 use assay_record::{
-    COMPARISON_SCHEMA, Comparison, ComparisonReport, ExitCode, NotCompared, Outcome, Tolerance,
+    COMPARISON_SCHEMA, Comparison, ComparisonReport, ErrorMap, ExitCode, NotCompared, Outcome,
+    Tolerance,
 };
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -21,26 +25,28 @@ use crate::failure::Failure;
 use crate::output;
 use bands::{Computed, Shuffled};
 use device::There;
-use input::{Input, holds};
+use input::Input;
 
 /// What can be typed after `assay compare`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
     /// What is right (left out where it is computed) and what is tested: .npy, .npz or .safetensors
     /// files, or arrays of them as `FILE:NAME`
-    #[arg(value_names = ["REFERENCE", "CANDIDATE"], num_args = 1..=2, required = true)]
+    #[arg(value_names = ["REFERENCE", "CANDIDATE"], num_args = 0..=2)]
     pub(crate) files: Vec<PathBuf>,
     /// Compare only the tensor of this name (repeatable); else all of the reference's
     #[arg(long, value_name = "NAME")]
     pub(crate) tensor: Vec<String>,
     /// Absolute error allowed
     #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(value_parser = error, allow_hyphen_values = true)]
     pub(crate) atol: f64,
     /// Error allowed as a part of the reference's magnitude
     #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(value_parser = error, allow_hyphen_values = true)]
     pub(crate) rtol: f64,
     /// Absolute error allowed where the reference is zero; else that of `--atol`
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = error, allow_hyphen_values = true)]
     pub(crate) zero_atol: Option<f64>,
     /// Distance allowed, in units in the last place
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -61,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) reference_format: Option<Format>,
     /// How many of the worst elements to name
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = worst)]
     pub(crate) worst: usize,
     /// Draw where the first tensor that fails differs, else the first, over its last two axes
     #[arg(long, value_name = "FILE")]
@@ -77,6 +83,23 @@ pub(crate) struct Arguments {
     /// When to colour words
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
+}
+
+/// The most of the worst elements that are named.
+const MOST_WORST: usize = 10_000;
+
+/// Elements from which on progress is shown.
+const SLOW: u64 = 1 << 22;
+
+/// An error that is allowed.
+fn error(text: &str) -> Result<f64, String> {
+    let error = text.parse().ok().filter(|error: &f64| *error >= 0.0 && error.is_finite());
+    error.ok_or_else(|| "an error that is allowed is a number from 0, such as 1e-6".to_owned())
+}
+
+fn worst(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count <= MOST_WORST);
+    count.ok_or_else(|| format!("from 0 to {MOST_WORST} elements can be named"))
 }
 
 fn format(name: &str) -> Result<Format, String> {
@@ -111,8 +134,12 @@ impl Sides {
                 let asked = arguments.reference_format.or(arguments.format);
                 (Reference::Computed(Computed::load(bands, asked)?), candidate)
             }
-            (_, true) => {
-                let message = "the reference is computed, so that only CANDIDATE is to be named";
+            (files, true) => {
+                let message = if files.is_empty() {
+                    "a reference is computed, and there is no CANDIDATE to compare with it"
+                } else {
+                    "the reference is computed, so that only CANDIDATE is to be named"
+                };
                 return Err(Failure::request(message));
             }
             (_, false) => {
@@ -128,9 +155,27 @@ impl Sides {
     }
 }
 
+impl Sides {
+    /// What is said of files that were cut off.
+    fn damages(&self) -> Vec<String> {
+        let reference = match &self.reference {
+            Reference::File(input) => Some(input),
+            Reference::Computed(_) => None,
+        };
+        let shuffled = self.shuffled.iter().flat_map(Shuffled::inputs);
+        let all = reference.into_iter().chain([&self.candidate]).chain(shuffled);
+        let mut notes: Vec<String> = all
+            .filter_map(|input| Some(format!("{}: {}", input.shown, input.file.damage()?)))
+            .collect();
+        notes.dedup();
+        notes
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, Failure> {
     let start = Instant::now();
+    outputs::expect(arguments)?;
     let sides = Sides::open(arguments)?;
     let options = options(arguments);
     let mut there = arguments.device.as_deref().map(There::open).transpose()?;
@@ -147,15 +192,17 @@ pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, F
         device: there.as_ref().map(There::name),
         comparisons: Vec::new(),
         not_compared: Vec::new(),
+        notes: sides.damages(),
         outcome: Outcome::Pass,
         seconds: 0.0,
         exit_code: 0,
     };
-    let pairs = pairs(arguments, &sides, &mut report)?;
+    let pairs = pairs::pairs(arguments, &sides, &mut report)?;
+    let mut map = None;
     for (one, other) in &pairs {
         let name = Some(if one.is_empty() { other } else { one }).filter(|name| !name.is_empty());
         let is_only = pairs.len() == 1;
-        match pair(arguments, &sides, (one, other, is_only), (&options, &mut there)) {
+        match pair(arguments, &sides, (one, other, is_only), (&options, &mut there, &mut map)) {
             Ok(mut comparison) => {
                 comparison.name = name.cloned();
                 report.comparisons.push(comparison);
@@ -165,10 +212,10 @@ pub(crate) fn run(arguments: &Arguments, console: Console) -> Result<ExitCode, F
     }
     report.seconds = start.elapsed().as_secs_f64();
     let exit = conclude(&mut report);
-    if let Some(path) = &arguments.svg {
-        draw(path, arguments, &sides, (&report, &pairs), &options)?;
-    }
     write(&report, arguments, console)?;
+    if let Some(path) = &arguments.svg {
+        picture::draw(path, arguments, &sides, (&report, &pairs, map), &options)?;
+    }
     Ok(exit)
 }
 
@@ -188,50 +235,6 @@ fn options(arguments: &Arguments) -> Options {
     }
 }
 
-/// The names to compare, of the reference and of the candidate. Two files of one array each need
-/// not agree on its name.
-fn pairs(
-    arguments: &Arguments,
-    sides: &Sides,
-    report: &mut ComparisonReport,
-) -> Result<Vec<(String, String)>, Failure> {
-    let Reference::File(reference) = &sides.reference else {
-        let candidate = sides.candidate.single(&arguments.tensor)?;
-        return Ok(vec![(String::new(), candidate.name.clone())]);
-    };
-    let (ours, theirs) = (reference.entries(), sides.candidate.entries());
-    if let ([one], [other]) = (&ours[..], &theirs[..])
-        && arguments.tensor.is_empty()
-    {
-        return Ok(vec![(one.name.clone(), other.name.clone())]);
-    }
-    // An array without a name is the counterpart of whichever was chosen.
-    let is_nameless = |entries: &[&FileEntry]| matches!(entries, [one] if one.name.is_empty());
-    if is_nameless(&theirs) || is_nameless(&ours) {
-        let (one, other) =
-            (reference.single(&arguments.tensor)?, sides.candidate.single(&arguments.tensor)?);
-        return Ok(vec![(one.name.clone(), other.name.clone())]);
-    }
-    let names: Vec<String> = if arguments.tensor.is_empty() {
-        ours.iter().map(|entry| entry.name.clone()).collect()
-    } else {
-        arguments.tensor.clone()
-    };
-    if let Some(name) = names.iter().find(|name| reference.entry(name).is_none()) {
-        return Err(Failure::request(format!("the reference has no tensor `{name}`"))
-            .hint(holds(reference.file.entries())));
-    }
-    if arguments.tensor.is_empty() {
-        for entry in theirs.iter().filter(|entry| !names.contains(&entry.name)) {
-            report.not_compared.push(NotCompared {
-                name: Some(entry.name.clone()),
-                reason: "only the candidate has it".to_owned(),
-            });
-        }
-    }
-    Ok(names.into_iter().map(|name| (name.clone(), name)).collect())
-}
-
 type Sources = (Box<dyn Source>, Box<dyn Source>);
 
 /// Both tensors of a pair, or why not.
@@ -242,13 +245,12 @@ fn sources(
 ) -> Result<Sources, String> {
     let candidate = sides
         .candidate
-        .file
         .source(other, arguments.format)
         .map_err(|error| format!("the candidate: {error}"))?;
     let reference: Box<dyn Source> = match &sides.reference {
         Reference::File(input) => {
             let format = reference_format(arguments, input, one);
-            let source = input.file.source(one, format);
+            let source = input.source(one, format);
             source.map_err(|error| format!("the reference: {error}"))?
         }
         Reference::Computed(computed) => {
@@ -267,19 +269,22 @@ fn pair(
     arguments: &Arguments,
     sides: &Sides,
     (one, other, is_only): (&str, &str, bool),
-    (options, there): (&Options, &mut Option<There>),
+    (options, there, map): (&Options, &mut Option<There>, &mut Option<ErrorMap>),
 ) -> Result<Comparison, String> {
     if let Reference::Computed(computed) = &sides.reference {
         let candidate = sides.candidate.file.tensor(other, arguments.format);
         let candidate = candidate.map_err(|error| format!("the candidate: {error}"))?;
-        return computed.judge(&candidate, options);
+        let title = arguments.svg.is_some().then_some(sides.candidate.shown.as_str());
+        let (comparison, drawn) = computed.judge(&candidate, options, title)?;
+        *map = drawn;
+        return Ok(comparison);
     }
     let (mut reference, mut candidate) = sources(arguments, sides, (one, other))?;
     if let Some(shuffled) = &sides.shuffled {
         let asked = arguments.reference_format.or(arguments.format);
         return shuffled.judge(&mut *reference, &mut *candidate, (one, is_only, asked), options);
     }
-    let bar = progress_bar(candidate.shape().iter().product());
+    let bar = elements_bar(candidate.shape());
     let mut progress = |done| bar.set_position(done);
     let compared = match there {
         Some(there) => there.compare((&mut *reference, &mut *candidate), options, &mut progress),
@@ -287,6 +292,12 @@ fn pair(
     };
     bar.finish_and_clear();
     compared.map_err(|error| with_causes(&error))
+}
+
+/// A bar for so many elements; none for so few that it would only flicker.
+fn elements_bar(shape: &[u64]) -> ProgressBar {
+    let elements = shape.iter().fold(1, |all: u64, &size| all.saturating_mul(size));
+    if elements < SLOW { ProgressBar::hidden() } else { progress_bar(elements) }
 }
 
 fn progress_bar(steps: u64) -> ProgressBar {
@@ -316,7 +327,7 @@ fn conclude(report: &mut ComparisonReport) -> ExitCode {
     let any = |outcome| report.comparisons.iter().any(|one| one.outcome == outcome);
     report.outcome = if any(Outcome::Fail) || !report.not_compared.is_empty() {
         Outcome::Fail
-    } else if any(Outcome::Unproven) || report.comparisons.is_empty() {
+    } else if any(Outcome::Unproven) || report.comparisons.is_empty() || !report.notes.is_empty() {
         Outcome::Unproven
     } else {
         Outcome::Pass
@@ -330,29 +341,6 @@ fn conclude(report: &mut ComparisonReport) -> ExitCode {
     };
     report.exit_code = exit.code();
     exit
-}
-
-/// Draws the first tensor that does not pass, else the first.
-fn draw(
-    path: &Path,
-    arguments: &Arguments,
-    sides: &Sides,
-    (report, pairs): (&ComparisonReport, &[(String, String)]),
-    options: &Options,
-) -> Result<(), Failure> {
-    let all = || report.comparisons.iter();
-    let Some(shown) = all().find(|one| !one.passes()).or_else(|| all().next()) else {
-        return Ok(());
-    };
-    let name = shown.name.clone().unwrap_or_default();
-    let named =
-        |(one, other): &&(String, String)| *one == name || (one.is_empty() && *other == name);
-    let Some((one, other)) = pairs.iter().find(named) else { return Ok(()) };
-    let title = if name.is_empty() { report.candidate.as_str() } else { &name };
-    let (mut one, mut other) = sources(arguments, sides, (one, other)).map_err(Failure::request)?;
-    let map = error_map(title, &mut *one, &mut *other, options)
-        .map_err(|error| Failure::request("cannot draw the differences").caused_by(&error))?;
-    output::save(path, &assay_picture::heat_map(&map))
 }
 
 fn write(

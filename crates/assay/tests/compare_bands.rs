@@ -225,6 +225,32 @@ fn a_product_with_fma_or_split_along_k_passes_and_one_that_loses_a_term_does_not
 }
 
 #[test]
+fn the_picture_of_bands_shows_what_is_allowed_computed_or_given() {
+    let scratch = Scratch::new("picture");
+    let (x, sums) = (scratch.input(), scratch.sums("sums", &one_wrong()));
+    let right = scratch.sums("right", &row_sums(in_order));
+    let svg = scratch.0.join("map.svg").display().to_string();
+    let given: Vec<String> = (1..6)
+        .map(|by| {
+            let turned = row_sums(|row| in_order(&[&row[by * 9..], &row[..by * 9]].concat()));
+            scratch.sums(&format!("given-{by}"), &turned)
+        })
+        .collect();
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
+    for arguments in [
+        vec![sums.as_str(), "--sum-of", &x],
+        [&[right.as_str(), &sums, "--shuffled"], &given[..]].concat(),
+    ] {
+        let (code, out, error) = assay(&[&arguments[..], &["--svg", &svg]].concat());
+        assert_eq!(code, 1, "{out}{error}");
+        let picture = fs::read_to_string(&svg).expect("drawn");
+        assert!(picture.contains("half widths"), "{arguments:?}");
+        assert!(picture.contains("1 of 64 cells over 1"), "{arguments:?}");
+        assert!(!picture.contains(" ulp"), "{arguments:?}");
+    }
+}
+
+#[test]
 fn requests_for_bands_that_make_no_sense_are_refused_with_the_reason() {
     let scratch = Scratch::new("refused");
     let x = scratch.input();
@@ -239,7 +265,7 @@ fn requests_for_bands_that_make_no_sense_are_refused_with_the_reason() {
         (&["--shuffles", "8", &sums, &sums], "--sum-of"),
         (&["--sum-of", &x, "--accumulate", "i32", &sums], "f16, bf16, f32 or f64"),
         (&["--sum-of", &x, "--shuffles", "2", &sums], "take at least 4"),
-        (&["--sum-of", &x, "--false-alarm", "0", &sums], "a false alarm rate of 0 is none"),
+        (&["--sum-of", &x, "--false-alarm", "0", &sums], "lies between 0 and 1"),
         (&["--sum-of", &x, &other], "and the candidate [2]"),
         (&["--matmul-of", &x, &x, &sums], "a product takes the shapes [.., M, K] and [.., K, N]"),
     ];

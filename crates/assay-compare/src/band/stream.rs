@@ -31,10 +31,7 @@ pub fn compare_shuffled(
     (options, bands): (&Options, &BandOptions),
     progress: &mut dyn FnMut(u64),
 ) -> Result<Comparison, CompareError> {
-    check(&BandOptions { shuffles: shuffled.len() as u32, ..bands.clone() })?;
-    for (at, source) in shuffled.iter().enumerate() {
-        fits(at, &**source, candidate, options)?;
-    }
+    check_all(candidate, shuffled, (options, bands))?;
     let mut comparison = compare_with_progress(reference, candidate, options, &mut |done| {
         progress(done / 2);
     })?;
@@ -65,6 +62,34 @@ pub fn compare_shuffled(
     Ok(pass.seen.decide(comparison, &measured))
 }
 
+/// Refuses options and outputs of which there are no bands.
+pub(super) fn check_all(
+    candidate: &dyn Source,
+    shuffled: &[Box<dyn Source>],
+    (options, bands): (&Options, &BandOptions),
+) -> Result<(), CompareError> {
+    check(&BandOptions { shuffles: shuffled.len() as u32, ..bands.clone() })?;
+    let mut all = shuffled.iter().enumerate();
+    all.try_for_each(|(at, source)| fits(at, &**source, candidate, options))
+}
+
+/// The bands of a piece.
+pub(super) fn spread_of(
+    shuffled: &mut [Box<dyn Source>],
+    format: Format,
+    piece: (u64, u64),
+    totals: &mut Totals,
+) -> Result<Spread, (String, SourceError)> {
+    let mut values = Vec::with_capacity(shuffled.len());
+    for (at, source) in shuffled.iter_mut().enumerate() {
+        let read = decoded(&mut **source, format, piece);
+        values.push(read.map_err(|error| (name_of(at), error))?);
+    }
+    let mut spread = Spread::default();
+    spread.add(format, &values, totals);
+    Ok(spread)
+}
+
 /// One look at all arrays.
 struct Pass {
     seen: Seen,
@@ -79,13 +104,7 @@ impl Pass {
         piece: (u64, u64),
     ) -> Result<(), (String, SourceError)> {
         let format = candidate.format();
-        let mut values = Vec::with_capacity(shuffled.len());
-        for (at, source) in shuffled.iter_mut().enumerate() {
-            let read = decoded(&mut **source, format, piece);
-            values.push(read.map_err(|error| (name_of(at), error))?);
-        }
-        let mut spread = Spread::default();
-        spread.add(format, &values, &mut self.totals);
+        let spread = spread_of(shuffled, format, piece, &mut self.totals)?;
         let read = decoded(candidate, format, piece);
         let read = read.map_err(|error| (format!("the {}", Side::Candidate), error))?;
         self.seen.look(&read, &spread, 0);
@@ -94,7 +113,7 @@ impl Pass {
 }
 
 /// Values of a source, rounded to a format.
-fn decoded(
+pub(super) fn decoded(
     source: &mut dyn Source,
     format: Format,
     (first, count): (u64, u64),

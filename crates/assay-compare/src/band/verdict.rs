@@ -61,6 +61,19 @@ fn ratio(error: f64, half_width: f64) -> f64 {
     }
 }
 
+/// How far an element lies from the mean of its band, in half widths; infinite where it is of a
+/// class that no order gives.
+pub(super) fn distance(z: f64, value: f64, spread: &Spread, at: usize) -> f64 {
+    let classes = spread.classes[at];
+    if classes & 1 << class_index(value) == 0 {
+        return f64::INFINITY;
+    }
+    if classes != 1 {
+        return 0.0;
+    }
+    ratio(value - spread.mean[at], z * spread.deviation[at])
+}
+
 impl Seen {
     pub(super) fn new(z: f64, room: usize) -> Seen {
         Seen {

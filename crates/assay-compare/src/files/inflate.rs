@@ -24,6 +24,13 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
+/// How many bytes a stream takes before its own end; none where it is damaged or cut off.
+pub(super) fn packed_bytes(packed: impl Read) -> Option<u64> {
+    let mut decoder = DeflateDecoder::new_with_buf(packed, vec![0; BUFFER]);
+    io::copy(&mut decoder, &mut io::sink()).ok()?;
+    Some(decoder.total_in())
+}
+
 /// The CRC-32 of bytes that come one after the other.
 #[derive(Default)]
 pub(super) struct Checksum(Crc);

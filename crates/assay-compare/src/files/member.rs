@@ -31,10 +31,17 @@ impl Member {
     }
 
     /// Its bytes from the front, of an open file whose place is moved.
-    pub(super) fn open<'a>(&self, mut file: &'a File) -> io::Result<Box<dyn Read + 'a>> {
-        file.seek(SeekFrom::Start(self.start))?;
-        let packed = file.take(self.packed);
+    pub(super) fn open<'a>(&self, file: &'a File) -> io::Result<Box<dyn Read + 'a>> {
+        let packed = self.packed_stream(file)?;
         Ok(if self.compressed { Box::new(Inflated::new(packed)) } else { Box::new(packed) })
+    }
+}
+
+impl Member {
+    /// What lies in the file, of an open one whose place is moved.
+    pub(super) fn packed_stream<'a>(&self, mut file: &'a File) -> io::Result<Take<&'a File>> {
+        file.seek(SeekFrom::Start(self.start))?;
+        Ok(file.take(self.packed))
     }
 }
 

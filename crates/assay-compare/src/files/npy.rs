@@ -1,12 +1,11 @@
 //! The header of a `.npy` array (NEP 1 of the `numpy` project, format versions 1.0 to 3.0).
 
-use std::io::Read;
+use std::io::{Error, ErrorKind, Read};
 
 use assay_num::Format;
 
 use super::member::Member;
-use super::{Element, EntryError, FileError, Placed};
-use crate::array::element_count;
+use super::{Element, EntryError, FileError, Placed, count_of};
 
 /// What every array begins with.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -17,8 +16,10 @@ pub(super) const LONGEST: u64 = 1 << 16;
 /// Reads the header of an array, from the front of the run of bytes that holds it.
 pub(super) fn placed(stream: &mut impl Read, member: Member) -> Result<Placed, EntryError> {
     let broken = |what: &str| EntryError::Header(format!("it {what}"));
-    let io =
-        |error: std::io::Error| EntryError::Header(format!("its header cannot be read: {error}"));
+    let io = |error: Error| match error.kind() {
+        ErrorKind::UnexpectedEof => broken("ends within its header"),
+        _ => EntryError::Header(format!("its header cannot be read: {error}")),
+    };
     let mut fixed = [0; 8];
     stream.read_exact(&mut fixed).map_err(io)?;
     if !fixed.starts_with(MAGIC) {
@@ -33,8 +34,13 @@ pub(super) fn placed(stream: &mut impl Read, member: Member) -> Result<Placed, E
     stream.read_exact(&mut size[..size_bytes]).map_err(io)?;
     let size = u64::from(u32::from_le_bytes(size));
     let offset = 8 + size_bytes as u64 + size;
-    if size > LONGEST || offset > member.size {
-        return Err(broken(&format!("says that its header takes {size} bytes")));
+    if size > LONGEST {
+        let what = "says that its header takes";
+        return Err(broken(&format!("{what} {size} bytes, more than the {LONGEST} that are read")));
+    }
+    if offset > member.size {
+        let all = member.size;
+        return Err(broken(&format!("says that its header takes {size} bytes, of {all} in all")));
     }
     let mut header = vec![0; size as usize];
     stream.read_exact(&mut header).map_err(io)?;
@@ -50,7 +56,7 @@ fn described(header: &str, member: Member, offset: u64) -> Result<Placed, EntryE
         _ => return Err(missing("fortran_order")),
     };
     let shape = shape(value_of(header, "shape")?)?;
-    element_count(&shape)?;
+    count_of(&shape)?;
     // With one axis or none both orders are the same.
     let fortran = fortran && shape.iter().filter(|&&size| size > 1).count() > 1;
     let held = member.size - offset;
@@ -71,17 +77,25 @@ fn missing(key: &str) -> EntryError {
 
 fn shape(text: &str) -> Result<Vec<u64>, EntryError> {
     let inside = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-    let (inside, _) = inside.ok_or_else(|| missing("shape"))?;
+    let none = || {
+        let start: String = text.chars().take(40).collect();
+        let start = start.split_inclusive(')').next().unwrap_or_default().to_owned();
+        EntryError::Header(format!("its header's `shape` is none: {start}"))
+    };
+    let (inside, _) = inside.ok_or_else(none)?;
     let sizes = inside.split(',').map(str::trim).filter(|size| !size.is_empty());
     let sizes = sizes.map(|size| size.trim_end_matches('L').parse::<u64>());
-    sizes.collect::<Result<_, _>>().map_err(|_| missing("shape"))
+    sizes.collect::<Result<_, _>>().map_err(|_| none())
 }
 
 /// What a type string says of an element, and whether it is big-endian.
 fn element(text: &str) -> Result<(Element, bool), EntryError> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'));
-    let kind = quote.and_then(|quote| text[1..].split(quote).next());
-    let Some(kind) = kind else {
+    let kind = quote.and_then(|quote| text[1..].split_once(quote));
+    let Some((kind, _)) = kind else {
+        if quote.is_some() || !text.starts_with('[') {
+            return Err(missing("descr"));
+        }
         return Err(EntryError::Elements("records".to_owned(), "which have no one format"));
     };
     let (big_endian, name) = match kind.strip_prefix(['<', '>', '|', '=']) {

@@ -1,19 +1,23 @@
 //! The members of a `.npz` archive: a zip file of `.npy` arrays, stored or deflated.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::member::Member;
-use super::{EntryError, FileEntry, FileError, Placed, npy};
+use super::{EntryError, FileEntry, FileError, Listed, Placed, cut, npy};
 use crate::array::Tensor;
 
-/// Lists the arrays.
-pub(super) fn entries(file: &File, length: u64) -> Result<Vec<FileEntry>, FileError> {
-    let mut archive = ZipArchive::new(file)?;
+/// Lists the arrays: those whose beginnings are found, where the list of them is not there.
+pub(super) fn entries(file: &File, length: u64) -> Result<Listed, FileError> {
+    let mut archive = match ZipArchive::new(file) {
+        Ok(archive) => archive,
+        Err(error) => return cut::entries(file, length)?.ok_or(FileError::Zip(error)),
+    };
     let mut entries = Vec::new();
     for index in 0..archive.len() {
         let name = match archive.name_for_index(index) {
@@ -21,10 +25,53 @@ pub(super) fn entries(file: &File, length: u64) -> Result<Vec<FileEntry>, FileEr
             _ => format!("member {index}"),
         };
         let placed = member(&mut archive, index, length).and_then(|member| placed(file, member));
-        let name = name.strip_suffix(".npy").unwrap_or(&name).to_owned();
-        entries.push(FileEntry { name, placed });
+        entries.push(FileEntry { name: array_name(&name), placed });
     }
-    Ok(entries)
+    let start = archive.central_directory_start();
+    if let Some(names) = repeated(file, start, length, entries.len())? {
+        // One of each is listed already, and a second one says that there are more.
+        let more = |name: String| {
+            let placed = Err(EntryError::Layout(String::new()));
+            FileEntry { name: array_name(&name), placed }
+        };
+        entries.extend(names.into_iter().map(more));
+    }
+    Ok(entries.into())
+}
+
+/// The names of members that have had the name of another, of which the archive is read as if they
+/// were not there. `known` is how many members it gives.
+fn repeated(
+    mut file: &File,
+    start: u64,
+    length: u64,
+    known: usize,
+) -> Result<Option<Vec<String>>, FileError> {
+    // A list with room for one member more has at least its bytes.
+    const LEAST: u64 = 46;
+    if length.saturating_sub(start) < (known as u64 + 1) * LEAST {
+        return Ok(None);
+    }
+    file.seek(SeekFrom::Start(start))?;
+    let mut list = BufReader::new(file);
+    let (mut seen, mut again) = (HashSet::new(), Vec::new());
+    let mut fixed = [0; LEAST as usize];
+    while list.read_exact(&mut fixed).is_ok() && fixed.starts_with(b"PK\x01\x02") {
+        let size = |at: usize| usize::from(u16::from_le_bytes([fixed[at], fixed[at + 1]]));
+        let mut name = vec![0; size(28)];
+        list.read_exact(&mut name)?;
+        list.seek_relative((size(30) + size(32)) as i64)?;
+        let name = String::from_utf8_lossy(&name).into_owned();
+        if !seen.insert(name.clone()) {
+            again.push(name);
+        }
+    }
+    Ok(Some(again))
+}
+
+/// What numpy calls the array of a member.
+pub(super) fn array_name(member: &str) -> String {
+    member.strip_suffix(".npy").unwrap_or(member).to_owned()
 }
 
 /// Where a member lies. What lies of it past the end of the file is not there.
@@ -55,7 +102,8 @@ fn member(
     Ok(Member { start, packed, size, compressed, checksum: Some(member.crc32()) })
 }
 
-fn placed(file: &File, member: Member) -> Result<Placed, EntryError> {
+/// Where the array of a member lies.
+pub(super) fn placed(file: &File, member: Member) -> Result<Placed, EntryError> {
     let mut stream = member.open(file).map_err(|error| EntryError::Header(error.to_string()))?;
     npy::placed(&mut stream, member)
 }

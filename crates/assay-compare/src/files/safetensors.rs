@@ -1,25 +1,55 @@
 //! The tensors of a `.safetensors` file: eight bytes of length, a header in JSON, then the data.
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 
 use assay_num::Format;
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::member::Member;
-use super::{Element, EntryError, FileEntry, FileError, Placed};
-use crate::array::{element_count, storage};
+use super::{Element, EntryError, FileEntry, FileError, Placed, count_of};
+use crate::array::storage;
 
 /// The longest header that the format allows, in bytes.
 const LONGEST: u64 = 100_000_000;
 
-#[derive(Deserialize)]
+/// What is said of one tensor.
+#[derive(serde::Deserialize)]
+#[serde(expecting = "an object with `dtype`, `shape` and `data_offsets`")]
 struct Described {
     dtype: String,
     shape: Vec<u64>,
     data_offsets: [u64; 2],
+}
+
+/// The header: names in the file's order, those that repeat too.
+struct Header(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Header, D::Error> {
+        deserializer.deserialize_map(Names)
+    }
+}
+
+/// Collects names and what is said of them.
+struct Names;
+
+impl<'de> Visitor<'de> for Names {
+    type Value = Header;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            all.push(entry);
+        }
+        Ok(Header(all))
+    }
 }
 
 /// Lists the tensors, in the order of their data.
@@ -33,7 +63,7 @@ pub(super) fn entries(file: &mut File, length: u64) -> Result<Vec<FileEntry>, Fi
     }
     let mut header = vec![0; size as usize];
     file.read_exact(&mut header)?;
-    let described: BTreeMap<String, Value> = serde_json::from_slice(&header)
+    let Header(described) = serde_json::from_slice(&header)
         .map_err(|error| FileError::Header(format!("its header is no JSON: {error}")))?;
     let data = (size + 8, length - size - 8);
     let tensors = described.into_iter().filter(|(name, _)| name != "__metadata__");
@@ -41,7 +71,37 @@ pub(super) fn entries(file: &mut File, length: u64) -> Result<Vec<FileEntry>, Fi
         tensors.map(|(name, value)| FileEntry { name, placed: placed(value, data) }).collect();
     let start = |entry: &FileEntry| entry.placed.as_ref().map_or(u64::MAX, |placed| placed.offset);
     entries.sort_by_key(start);
+    refuse_what_overlaps(&mut entries);
     Ok(entries)
+}
+
+/// Two tensors cannot have the same bytes: which of them is wrong nobody can say.
+fn refuse_what_overlaps(entries: &mut [FileEntry]) {
+    let (mut end, mut holder) = (0, None);
+    for at in 0..entries.len() {
+        let Ok(placed) = &entries[at].placed else { continue };
+        let (start, bytes) = (placed.offset, bytes_of(placed));
+        if bytes == 0 {
+            continue;
+        }
+        if let Some(other) = holder.filter(|_| start < end) {
+            for (one, with) in [(at, other), (other, at)] {
+                let what = format!("its bytes are also those of `{}`", entries[with].name);
+                entries[one].placed = Err(EntryError::Header(what));
+            }
+        }
+        if start.saturating_add(bytes) > end {
+            (end, holder) = (start.saturating_add(bytes), Some(at));
+        }
+    }
+}
+
+/// Bytes that a tensor takes, of which a file that was cut off may hold fewer.
+fn bytes_of(placed: &Placed) -> u64 {
+    match &placed.element {
+        Element::Number(format) => storage(*format, count_of(&placed.shape).unwrap_or_default()),
+        _ => placed.held,
+    }
 }
 
 fn placed(value: Value, (data, held): (u64, u64)) -> Result<Placed, EntryError> {
@@ -49,7 +109,7 @@ fn placed(value: Value, (data, held): (u64, u64)) -> Result<Placed, EntryError> 
         .map_err(|error| EntryError::Header(format!("its header is broken: {error}")))?;
     let format = format(&described.dtype)?;
     let [start, end] = described.data_offsets;
-    let needed = storage(format, element_count(&described.shape)?);
+    let needed = storage(format, count_of(&described.shape)?);
     if end < start || end - start != needed {
         return Err(EntryError::Header(format!(
             "its shape {:?} takes {needed} bytes of {format}, and it says that it lies from \

@@ -6,7 +6,7 @@ use assay_num::Format;
 
 use super::Placed;
 use super::member::MemberReader;
-use crate::array::{ArrayView, storage};
+use crate::array::{ArrayView, element_count, storage};
 use crate::source::{Source, SourceError};
 
 /// The most bytes of a file that are held to put Fortran order into row-major order: 4 GiB.
@@ -73,9 +73,14 @@ impl FileSource {
         )))
     }
 
+    /// How many there are: that they can be counted was seen when the header was read.
+    fn elements(&self) -> u64 {
+        element_count(&self.placed.shape).unwrap_or_default()
+    }
+
     /// Bytes that the whole array takes.
     fn bytes(&self) -> u64 {
-        storage(self.format, self.placed.shape.iter().product())
+        storage(self.format, self.elements())
     }
 
     fn read_bytes(&mut self, from: u64, bytes: u64, out: &mut Vec<u8>) -> Result<(), SourceError> {
@@ -111,8 +116,8 @@ impl FileSource {
         if !self.placed.fortran {
             return self.whole();
         }
-        let (mut out, elements) = (Vec::new(), self.placed.shape.iter().product());
-        self.read(0, elements, &mut out)?;
+        let mut out = Vec::new();
+        self.read(0, self.elements(), &mut out)?;
         Ok(out)
     }
 }

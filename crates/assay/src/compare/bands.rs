@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 
 use assay_compare::{
-    BandOptions, Bands, Options, Shuffle, Source, Tensor, compare_shuffled, matmul, sum_last_dim,
+    BandOptions, Bands, Options, Shuffle, Source, Tensor, compare_shuffled, matmul, shuffled_map,
+    sum_last_dim,
 };
 use assay_num::Format;
-use assay_record::Comparison;
+use assay_record::{Comparison, ErrorMap};
 use clap::Args;
 
 use super::input::{Input, unreadable};
-use super::{format, progress_bar, with_causes};
+use super::{elements_bar, format, progress_bar, with_causes};
 use crate::failure::Failure;
 
 /// The most bytes that the outputs of all shuffles may take: 8 GiB.
@@ -32,9 +33,9 @@ pub(crate) struct BandArguments {
     /// along K
     #[arg(long, value_names = ["A", "B"], num_args = 2, groups = ["computed", "banded"])]
     pub(crate) matmul_of: Vec<PathBuf>,
-    /// How many times to shuffle, at least 4
+    /// How many times to shuffle, from 4 to 4096
     #[arg(long, value_name = "N", default_value_t = BandOptions::default().shuffles)]
-    #[arg(requires = "computed")]
+    #[arg(requires = "computed", value_parser = shuffles)]
     pub(crate) shuffles: u32,
     /// The seed of the shuffles
     #[arg(long, value_name = "N", default_value_t = BandOptions::default().seed)]
@@ -46,7 +47,7 @@ pub(crate) struct BandArguments {
     pub(crate) accumulate: Format,
     /// How often a right candidate may fail for want of luck, over all of its elements together
     #[arg(long, value_name = "P", default_value_t = BandOptions::default().false_alarm)]
-    #[arg(requires = "banded")]
+    #[arg(requires = "banded", value_parser = probability)]
     pub(crate) false_alarm: f64,
 }
 
@@ -59,6 +60,16 @@ impl BandArguments {
         let BandArguments { shuffles, seed, false_alarm, .. } = *self;
         BandOptions { shuffles, seed, false_alarm }
     }
+}
+
+fn shuffles(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| (4..=4096).contains(count));
+    count.ok_or_else(|| "take at least 4 shuffles, and at most 4096".to_owned())
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let part = text.parse().ok().filter(|part| *part > 0.0 && *part < 1.0);
+    part.ok_or_else(|| "a part of all runs lies between 0 and 1, such as 1e-3".to_owned())
 }
 
 fn accumulator(name: &str) -> Result<Format, String> {
@@ -113,27 +124,47 @@ impl Computed {
         }
     }
 
+    /// The shape of its output, where the inputs make one: known before anything is computed, which
+    /// may take more memory than there is.
+    fn shape(&self) -> Option<Vec<u64>> {
+        match &self.inputs[..] {
+            [a, b] if self.is_product => match (a.shape(), b.shape()) {
+                ([outer @ .., m, k], [others @ .., rows, n])
+                    if k == rows && (others.is_empty() || others == outer) =>
+                {
+                    Some([outer, &[*m, *n]].concat())
+                }
+                _ => None,
+            },
+            [x, ..] => x.shape().split_last().map(|(_, outer)| outer.to_vec()),
+            [] => None,
+        }
+    }
+
     /// The output for the inputs as they are, in the candidate's format and, but for an axis of
     /// one element at the end of a sum, of its own shape.
     pub(super) fn plain(&self, (format, shape): (Format, &[u64])) -> Result<Tensor, String> {
         kept(self.run(&self.inputs, format)?, shape)
     }
 
-    /// Holds a candidate against the bands.
+    /// Holds a candidate against the bands, and draws where it lies in them if there is a title.
     pub(super) fn judge(
         &self,
         candidate: &Tensor,
         options: &Options,
-    ) -> Result<Comparison, String> {
+        title: Option<&str>,
+    ) -> Result<(Comparison, Option<ErrorMap>), String> {
         let (format, shape) = (candidate.format(), candidate.shape());
-        let plain = self.plain((format, shape))?;
-        if plain.shape() != shape {
+        if let Some(own) = self.shape()
+            && own != shape
+            && shape.strip_suffix(&[1]) != Some(&own[..])
+        {
             return Err(format!(
-                "the reference, {}, has the shape {:?}, and the candidate {shape:?}",
-                self.shown,
-                plain.shape()
+                "the reference, {}, has the shape {own:?}, and the candidate {shape:?}",
+                self.shown
             ));
         }
+        let plain = self.plain((format, shape))?;
         let held = u128::from(self.options.shuffles) * plain.bytes().len() as u128;
         if held > u128::from(MOST_HELD) {
             return Err(format!(
@@ -151,7 +182,10 @@ impl Computed {
         let shuffle = if self.is_product { Shuffle::matmul_k() } else { Shuffle::last_dim() };
         let bands = Bands::measure(&mut reference, &self.inputs, &shuffle, &self.options);
         bar.finish_and_clear();
-        let judged = bands.and_then(|bands| bands.judge(&candidate.view(), options));
+        let judged = bands.and_then(|bands| {
+            let comparison = bands.judge(&candidate.view(), options)?;
+            Ok((comparison, title.map(|title| bands.map(title, &candidate.view()))))
+        });
         judged.map_err(|error| with_causes(&error))
     }
 }
@@ -188,18 +222,8 @@ impl Shuffled {
         (name, is_only, asked): (&str, bool, Option<Format>),
         options: &Options,
     ) -> Result<Comparison, String> {
-        let shape = reference.shape().to_vec();
-        let mut outputs = Vec::new();
-        for input in &self.inputs {
-            let names = names(input, name, is_only);
-            if names.is_empty() {
-                return Err(format!("{} has no shuffled output of `{name}`", input.shown));
-            }
-            for name in names {
-                outputs.extend(sources(input, &name, &shape, asked)?);
-            }
-        }
-        let bar = progress_bar(shape.iter().product());
+        let mut outputs = self.outputs(reference.shape(), (name, is_only, asked))?;
+        let bar = elements_bar(reference.shape());
         let judged = compare_shuffled(
             reference,
             candidate,
@@ -209,6 +233,42 @@ impl Shuffled {
         );
         bar.finish_and_clear();
         judged.map_err(|error| with_causes(&error))
+    }
+
+    /// Draws where a candidate lies in the bands of one tensor.
+    pub(super) fn map(
+        &self,
+        title: &str,
+        (reference, candidate): (&dyn Source, &mut dyn Source),
+        of: (&str, bool, Option<Format>),
+        options: &Options,
+    ) -> Result<ErrorMap, String> {
+        let mut outputs = self.outputs(reference.shape(), of)?;
+        let options = (options, &self.options);
+        shuffled_map(title, candidate, &mut outputs, options).map_err(|error| with_causes(&error))
+    }
+
+    /// The outputs of the tensor of that name, which has that shape.
+    fn outputs(
+        &self,
+        shape: &[u64],
+        (name, is_only, asked): (&str, bool, Option<Format>),
+    ) -> Result<Vec<Box<dyn Source>>, String> {
+        let mut outputs = Vec::new();
+        for input in &self.inputs {
+            let names = names(input, name, is_only);
+            if names.is_empty() {
+                return Err(format!("{} has no shuffled output of `{name}`", input.shown));
+            }
+            for name in names {
+                outputs.extend(sources(input, &name, shape, asked)?);
+            }
+        }
+        Ok(outputs)
+    }
+
+    pub(super) fn inputs(&self) -> &[Input] {
+        &self.inputs
     }
 }
 

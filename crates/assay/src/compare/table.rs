@@ -1,20 +1,55 @@
 //! Comparisons as a person reads them: what, how wrong, where.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use assay_record::{BandEvidence, Comparison, ComparisonReport, Number, WorstElement};
 
+/// Tensors up to which all are shown in full.
+const IN_FULL: usize = 8;
+
+/// Of more than those: how many that do not pass are shown in full, and how many lines of others.
+const FAILURES_IN_FULL: usize = 32;
+const LINES: usize = 64;
+
+/// The most sizes of a shape that are shown.
+const SIZES: usize = 12;
+
 /// All tensors, then what could not be compared, then one line on the whole.
 pub(super) fn report(report: &ComparisonReport) -> String {
     let mut text = String::new();
+    let is_short = report.comparisons.len() <= IN_FULL;
+    let (mut full, mut left_out) = (0, 0);
+    let mut lines = [LINES; 2];
     for comparison in &report.comparisons {
-        one(&mut text, comparison);
-        text.push('\n');
+        let passes = comparison.passes();
+        if is_short || (!passes && full < FAILURES_IN_FULL) {
+            full += 1;
+            one(&mut text, comparison);
+            text.push('\n');
+        } else if let Some(left) = lines[usize::from(passes)].checked_sub(1) {
+            lines[usize::from(passes)] = left;
+            headline(&mut text, comparison);
+        } else {
+            left_out += 1;
+        }
     }
-    for missing in &report.not_compared {
+    for missing in report.not_compared.iter().take(LINES) {
         let name = missing.name.as_deref().unwrap_or("the array");
-        let _ = writeln!(text, "{name}: not compared: {}", missing.reason);
+        let _ = writeln!(text, "{}: not compared: {}", plain(name), plain(&missing.reason));
     }
+    left_out += report.not_compared.len().saturating_sub(LINES);
+    if left_out > 0 {
+        let _ = writeln!(text, "{left_out} more tensors: --json FILE has all of them");
+    }
+    for note in &report.notes {
+        let _ = writeln!(text, "UNPROVEN: {}", plain(note));
+    }
+    summary(&mut text, report);
+    text
+}
+
+fn summary(text: &mut String, report: &ComparisonReport) {
     let count = |outcome| report.comparisons.iter().filter(|one| one.outcome == outcome).count();
     let _ = writeln!(
         text,
@@ -25,19 +60,40 @@ pub(super) fn report(report: &ComparisonReport) -> String {
         report.not_compared.len(),
         report.seconds
     );
-    text
 }
 
-fn one(text: &mut String, comparison: &Comparison) {
+/// Words of a file, whose control characters would do things to a terminal.
+pub(super) fn plain(words: &str) -> Cow<'_, str> {
+    if !words.contains(char::is_control) {
+        return Cow::Borrowed(words);
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    words.chars().map(shown).collect::<String>().into()
+}
+
+/// A shape as it is read: the first sizes of one with many axes.
+fn shape(sizes: &[u64]) -> String {
+    match sizes.get(..SIZES) {
+        Some(first) if sizes.len() > SIZES => {
+            let first = format!("{first:?}");
+            format!("{}, ..] of {} axes", first.trim_end_matches(']'), sizes.len())
+        }
+        _ => format!("{sizes:?}"),
+    }
+}
+
+/// What a tensor comes to, in a line.
+fn headline(text: &mut String, comparison: &Comparison) {
     let name = comparison.name.as_deref().unwrap_or("array");
     let from = comparison.rounded_from.as_ref();
     let from = from.map(|format| format!(" (reference rounded from {format})")).unwrap_or_default();
     let _ = writeln!(
         text,
-        "{} {name}: {} {:?}{from}, {} of {} identical, {}",
+        "{} {}: {} {}{from}, {} of {} identical, {}",
         comparison.outcome,
+        plain(name),
         comparison.format,
-        comparison.shape,
+        shape(&comparison.shape),
         comparison.identical,
         comparison.elements,
         match &comparison.band {
@@ -45,6 +101,10 @@ fn one(text: &mut String, comparison: &Comparison) {
             None => format!("{} outside the tolerance", comparison.outside),
         }
     );
+}
+
+fn one(text: &mut String, comparison: &Comparison) {
+    headline(text, comparison);
     if let Some(why) = &comparison.broke_off {
         let _ = writeln!(text, "  compared {} elements: {why}", comparison.compared);
     }
