@@ -389,7 +389,31 @@ fn misunderstood(spec: &Spec, recipe: &Recipe) -> Option<String> {
         return Some("a kernel's view is `misalign:N`, `aliased` or `repeated:N`".to_owned());
     }
     let aliased = recipe.view.contains(&ViewStep::Aliased);
-    (aliased && spec.in_place.is_empty()).then(|| "it declares nothing `in_place`".to_owned())
+    if aliased && spec.in_place.is_empty() {
+        return Some("it declares nothing `in_place`".to_owned());
+    }
+    let FuzzShape::Dims(dims) = &recipe.shape else { return None };
+    if let Some((name, _)) = dims.iter().find(|(name, _)| !spec.dims.contains_key(name)) {
+        let known: Vec<&str> = spec.dims.keys().map(String::as_str).collect();
+        return Some(format!("it has no dim `{name}`, but {}", known.join(", ")));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some((name, _)) = dims.iter().find(|(name, _)| !seen.insert(name)) {
+        return Some(format!("it names two sizes of `{name}`"));
+    }
+    not_repeated(spec, recipe, &dims.iter().cloned().collect())
+}
+
+/// Why inputs cannot repeat as a recipe asks for.
+fn not_repeated(spec: &Spec, recipe: &Recipe, dims: &Dims) -> Option<String> {
+    let period = recipe.view.iter().find_map(|step| match step {
+        ViewStep::Repeated(period) => Some(*period),
+        _ => None,
+    })?;
+    let dim = repeated_dim(spec, dims)?;
+    let size = dims.get(&dim).copied().unwrap_or_default();
+    let fits = i64::try_from(period).is_ok_and(|period| (1..=size).contains(&period));
+    (!fits).then(|| format!("`repeated:{period}` is no part of {size} places along `{dim}`"))
 }
 
 /// The alignment class and whether outputs lie in their inputs' buffers.

@@ -323,6 +323,13 @@ pub struct FuzzReport {
     /// The time that the run was given, in seconds, if it was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
+    /// The time that it took, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Candidates that were not done when this was written, as the run went on. A report that ends
+    /// so is of a run that was ended from outside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
     /// What was fuzzed, in order.
     pub candidates: Vec<FuzzCandidate>,
     /// The counts.

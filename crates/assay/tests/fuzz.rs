@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use assay_record::{FuzzReport, FuzzVerdict, Outcome};
 use common::{recorded, run};
 
@@ -75,6 +78,15 @@ fn requests_that_cannot_be_served_say_so() {
         (&["--repro", "nobody/n=3/dense/mixed/seed=1"][..], 2, "no candidate `nobody`"),
         (&["--repro", "row_sum_f32/cols=0,rows=3/dense/mixed/seed=1"][..], 2, "from 1 on"),
         (&["--repro", "row_sum_f32/rows=3/dense/mixed/seed=1"][..], 2, "no size of `cols`"),
+        (&["--repro", "row_sum_f32/cols=3,rows=3,x=2/dense/mixed/seed=1"][..], 2, "no dim `x`"),
+        (&["--repro", "row_sum_f32/cols=3,cols=4,rows=3/dense/mixed/seed=1"][..], 2, "two sizes"),
+        (&["--repro", "row_sum_f32/cols=7,rows=3/repeated:0/mixed/seed=1"][..], 2, "no part of 3"),
+        (
+            &["--repro", "row_sum_f32/cols=7,rows=3/repeated:18446744073709551615/mixed/seed=1"],
+            2,
+            "no part of 3 places along `rows`",
+        ),
+        (&["--repro", "fuzz_hangs:f32/63/dense/values/seed=1"][..], 2, "with --isolate alone"),
         (&["--budget", "0"][..], 2, "a number of seconds"),
         (&["--timeout", "nan"][..], 2, "a number of seconds"),
         (&["--only", "fuzz_hangs"][..], 2, "runs with --isolate alone"),
@@ -126,6 +138,56 @@ fn what_a_budget_leaves_out_is_counted_and_no_huge_case_is_dropped() {
     assert!(report.candidates.iter().all(|found| !found.huge.is_empty()), "{report:#?}");
     assert_eq!(report.summary.controls_found, report.summary.controls, "they run all the same");
     assert_eq!(exit, 1, "nothing was shown of the kernels");
+}
+
+#[test]
+fn a_budget_is_held_but_for_the_controls_and_says_what_they_took() {
+    let arguments = ["fuzz", "--manifest", "deadly.toml", "--budget", "0.5"];
+    let start = Instant::now();
+    let text = recorded(&arguments);
+    let took = start.elapsed().as_secs_f64();
+    assert!(
+        text.contains("budget: 0.5 s asked for, ") && text.contains("planted controls"),
+        "{text}"
+    );
+    let (report, _) = report(&arguments[1..]);
+    let seconds = |planted: bool| -> f64 {
+        let all = report.candidates.iter();
+        let those = all.filter(|found| found.control_for.is_some() == planted);
+        those.map(|found| found.seconds).sum()
+    };
+    let taken = report.seconds.expect("a time");
+    assert!(taken < 0.5 + seconds(true) + 3.0, "{taken} s of 0.5, {} s of controls", seconds(true));
+    assert!(took < 20.0, "{took}");
+    let clean = report.candidates.iter().find(|found| found.candidate == "fuzz_clean:f32");
+    let counts = &clean.expect("it runs").counts;
+    assert!(counts.passed > 0 && counts.skipped > 0, "what is right has its share: {counts:?}");
+    assert_eq!(report.summary.controls_found, report.summary.controls);
+}
+
+#[test]
+fn a_run_that_is_ended_from_outside_leaves_what_it_had_found() {
+    let path = std::env::temp_dir().join(format!("assay-fuzz-ended-{}.json", std::process::id()));
+    let mut running = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["fuzz", "--json"])
+        .arg(&path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let start = Instant::now();
+    while !path.exists() && start.elapsed().as_secs() < 120 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let _ = running.kill();
+    let status = running.wait().expect("it ended");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let _ = std::fs::remove_file(&path);
+    let report = FuzzReport::from_json(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert!(!status.success() && report.exit_code == 1, "{status}");
+    assert!(!report.candidates.is_empty() && report.unfinished.len() > 10);
+    let done = &report.candidates[0];
+    assert!(done.candidate.starts_with("fuzz_") && done.counts.cases > 100, "{done:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `assay fuzz`: candidates over the ugly shapes, each case with a recipe that repeats it.
 
 pub(crate) mod child;
+mod kept;
 mod render;
 mod units;
 
@@ -10,11 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use assay_device::DeviceFacts;
 use assay_fuzz::fuzz;
-use assay_record::{
-    DeviceRecord, ExitCode, FUZZ_SCHEMA, FuzzCandidate, FuzzReport, FuzzSummary, Recipe,
-};
+use assay_record::{ExitCode, FuzzCandidate, FuzzReport, Recipe};
 use clap::Args;
 
 use crate::check::open;
@@ -22,7 +20,8 @@ use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::suite::Suite;
-use crate::{VERSION, command_line, date, output};
+use crate::{date, output};
+use kept::{Form, Kept};
 use units::{Unit, Units};
 
 /// Children at a time on a GPU, each of which prepares inputs on a core.
@@ -91,9 +90,12 @@ pub(crate) fn run(arguments: &FuzzArguments, console: Console) -> Result<ExitCod
     }
     let started = date::now();
     expect_planted_panics();
-    let candidates = run_all(&units, &chosen, arguments);
+    let start = Instant::now();
+    let form = Form { arguments, broken, started, facts: &facts, start };
+    let kept = Kept::new(&form);
+    let candidates = run_all(&units, &chosen, arguments, &kept);
     refuse_a_case_that_is_none(&candidates, arguments)?;
-    let report = report(candidates, broken, (arguments, started, &facts));
+    let report = form.report(candidates, Vec::new());
     write(&report, arguments, console)?;
     Ok(ExitCode::from_code(report.exit_code).unwrap_or(ExitCode::Internal))
 }
@@ -117,6 +119,7 @@ fn run_all(
     units: &Units<'_>,
     chosen: &[Unit<'_>],
     arguments: &FuzzArguments,
+    kept: &Kept<'_>,
 ) -> Vec<FuzzCandidate> {
     let cases: usize = chosen.iter().map(|unit| unit.count(arguments)).sum();
     let bar = Progress::new(cases as u64);
@@ -138,6 +141,7 @@ fn run_all(
                 fuzz(&*candidate, runner, &options, &Telling(&bar))
             });
             *found[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(one);
+            kept.keep(chosen, &found);
         }
     };
     thread::scope(|scope| {
@@ -192,40 +196,6 @@ fn refuse_a_case_that_is_none(
             Err(Failure::request(message).hint(hint))
         }
         None => Ok(()),
-    }
-}
-
-fn report(
-    candidates: Vec<FuzzCandidate>,
-    broken: ExitCode,
-    (arguments, date, facts): (&FuzzArguments, String, &DeviceFacts),
-) -> FuzzReport {
-    let summary = FuzzSummary::of(&candidates);
-    let one = arguments.repro.is_some();
-    let is_problem = |found: &FuzzCandidate| {
-        // A control's own case is right to fail.
-        let planted = found.control_for.is_some();
-        if one && planted { found.counts.failed == 0 } else { found.is_problem() }
-    };
-    let problems = candidates.iter().any(is_problem);
-    let exit = if problems { ExitCode::Problems } else { ExitCode::Holds };
-    FuzzReport {
-        schema: FUZZ_SCHEMA,
-        assay_version: VERSION.to_owned(),
-        command: command_line(),
-        date,
-        seed: arguments.repro.as_ref().map_or(arguments.seed, |recipe| recipe.seed),
-        device: DeviceRecord {
-            name: facts.name.clone(),
-            backend: facts.backend.clone(),
-            driver: facts.driver.clone(),
-            architecture: facts.architecture.clone(),
-        },
-        isolated: arguments.isolate || facts.backend == "cuda",
-        budget_s: arguments.budget,
-        candidates,
-        summary,
-        exit_code: exit.worst(broken).code(),
     }
 }
 

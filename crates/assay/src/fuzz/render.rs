@@ -25,6 +25,7 @@ pub(crate) fn report(report: &FuzzReport, arguments: &FuzzArguments) -> String {
     sections.push(notes(&report.candidates));
     sections.push(huge(&own));
     sections.push(skipped(&own));
+    sections.push(budget(report, &controls));
     sections.push(summary(report));
     sections.retain(|section| !section.is_empty());
     sections.join("\n\n") + "\n"
@@ -218,6 +219,19 @@ fn skipped(own: &[&FuzzCandidate]) -> String {
         let _ = writeln!(lines, "  {count:>5}  {reason}, such as {first}");
     }
     lines.trim_end().to_owned()
+}
+
+/// What a budget came to: what was asked for, and what it took.
+fn budget(report: &FuzzReport, controls: &[&FuzzCandidate]) -> String {
+    let (Some(asked), Some(took)) = (report.budget_s, report.seconds) else {
+        return String::new();
+    };
+    let controls: f64 = controls.iter().map(|found| found.seconds).sum();
+    let all: f64 = report.candidates.iter().map(|found| found.seconds).sum();
+    format!(
+        "budget: {asked} s asked for, {took:.1} s taken; of {all:.1} s of all candidates, several at \
+         a time, {controls:.1} s for the planted controls, which run whatever it is"
+    )
 }
 
 fn summary(report: &FuzzReport) -> String {

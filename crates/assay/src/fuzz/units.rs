@@ -25,6 +25,9 @@ const SHARE: f64 = 0.9;
 /// Planted operations that a run survives only in processes of their own; named to be run.
 const DEADLY: [&str; 2] = ["fuzz_hangs", "fuzz_aborts"];
 
+/// What to do about those.
+const SURVIVED: &str = "it never ends or ends its process, so that it runs with --isolate alone";
+
 /// All that can be fuzzed.
 pub(crate) struct Units<'a> {
     kernels: Vec<&'a dyn Kernel>,
@@ -89,7 +92,7 @@ impl<'a> Units<'a> {
             let text = arguments.only.as_deref().unwrap_or_default();
             let message = format!("no recipe has `{text}` in it");
             let hint = if DEADLY.iter().any(|name| text.starts_with(name)) {
-                "it never ends or ends its process, so that it runs with --isolate alone"
+                SURVIVED
             } else {
                 "--list prints every recipe"
             };
@@ -107,10 +110,15 @@ impl<'a> Units<'a> {
         }
         let operation = self.operations.iter().find(|own| own.name() == recipe.candidate);
         let operation = operation.map(|own| Unit::Operation(own.clone(), Some(recipe.clone())));
-        operation.ok_or_else(|| {
+        let unit = operation.ok_or_else(|| {
             let message = format!("there is no candidate `{}`", recipe.candidate);
             Failure::request(message).hint("--list prints every recipe".to_owned())
-        })
+        })?;
+        if unit.is_deadly() && !self.isolated {
+            let message = format!("{} is not run in this process", recipe.candidate);
+            return Err(Failure::request(message).hint(SURVIVED.to_owned()));
+        }
+        Ok(unit)
     }
 
     /// The kernel that a kernel's bytes must equal.
@@ -135,11 +143,12 @@ impl Unit<'_> {
         }
     }
 
-    /// Whether it is planted, and runs whatever the budget: without it a run shows nothing.
+    /// Whether something is planted in it, so that it runs whatever the budget, until that is
+    /// found: without it a run shows nothing.
     pub(crate) fn is_planted(&self) -> bool {
         match self {
             Unit::Kernel(kernel, ..) => kernel.spec().is_control(),
-            Unit::Operation(_, recipe) => recipe.is_none(),
+            Unit::Operation(own, recipe) => recipe.is_none() && own.control_for().is_some(),
         }
     }
 
