@@ -56,6 +56,15 @@ fn tensors(format: Format, pattern: Pattern) -> (Tensor, Tensor) {
     (tensor(one), tensor(other))
 }
 
+const TOLERANCES: [(&str, Tolerance); 2] = [
+    ("exact", Tolerance::EXACT),
+    ("tolerance", Tolerance { zero_atol: 1e-2, atol: 1e-2, rtol: 1e-2, max_ulp: 0 }),
+];
+
+fn name(format: Format, pattern: Pattern, tolerance: &str) -> String {
+    format!("{format:<5} {:<6} {tolerance}", format!("{pattern:?}"))
+}
+
 /// The sum of all 64-bit words, which takes as long as reading them.
 fn plain_sum(tensor: &Tensor) -> u64 {
     let words = tensor.bytes().as_chunks::<8>().0.iter();
@@ -79,15 +88,13 @@ fn cases(format: Format, pairs: &[(Pattern, (Tensor, Tensor))]) -> Vec<Case<'_>>
             let name = format!("{format:<5} plain sum");
             cases.push(Case { name, run: Box::new(run), bytes, seconds: Vec::new() });
         }
-        for (words, tolerance) in
-            [("exact", Tolerance::EXACT), ("tolerance", Tolerance::new(1e-2, 1e-2))]
-        {
+        for (words, tolerance) in TOLERANCES {
             let options = Options { tolerance, ..Options::default() };
             let run = move || {
                 let comparison = compare(&one.view(), &other.view(), &options);
                 drop(black_box(comparison.expect("compared")));
             };
-            let name = format!("{format:<5} {:<6} {words}", format!("{pattern:?}"));
+            let name = name(format, *pattern, words);
             cases.push(Case { name, run: Box::new(run), bytes, seconds: Vec::new() });
         }
     }
@@ -119,18 +126,25 @@ fn say(line: &str) {
 }
 
 fn main() {
-    // What follows `cargo bench --` asks for the formats whose names hold it.
+    // What follows `cargo bench --` asks for the cases whose names hold all of it.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.iter().all(|word| name.contains(word.as_str()));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
     say(&format!("{ELEMENTS} elements, {ROUNDS} rounds, one thread, seed {SEED}"));
     say("case                     GB/s least  median   of the sum's");
     for format in [Format::F32, Format::F16, Format::Bf16, Format::F64] {
-        if !wanted.is_empty() && !wanted.iter().any(|name| format.name().contains(name)) {
+        let patterns = [Pattern::Equal, Pattern::Near, Pattern::Far, Pattern::Zeros];
+        let mut wanted = patterns.to_vec();
+        wanted.retain(|&pattern| {
+            TOLERANCES.iter().any(|&(words, _)| is_wanted(&name(format, pattern, words)))
+        });
+        if wanted.is_empty() {
             continue;
         }
-        let patterns = [Pattern::Equal, Pattern::Near, Pattern::Far, Pattern::Zeros];
-        let pairs = patterns.map(|pattern| (pattern, tensors(format, pattern)));
+        let pairs: Vec<_> =
+            wanted.iter().map(|&pattern| (pattern, tensors(format, pattern))).collect();
         let mut cases = cases(format, &pairs);
+        cases.retain(|case| case.name.contains("plain sum") || is_wanted(&case.name));
         pool.install(|| measure(&mut cases));
         let mut plain = 0.0;
         for case in &mut cases {

@@ -1,4 +1,4 @@
-//! A tolerance in `f32`: what lies surely within it, what surely outside.
+//! A tolerance in `f32`: what lies surely within it.
 
 use assay_record::Tolerance;
 
@@ -10,44 +10,33 @@ pub(crate) struct Bounds {
     atol: f32,
     rtol: f32,
     zero_atol: f32,
-    /// What `f32` may be off by, beside a part of what is allowed.
-    slack: f32,
-    /// The largest distance that is forgiven.
-    pub(crate) max_steps: u32,
     /// The least magnitude in whose place a zero is outside; none where there is no such border.
     pub(crate) no_zero: Option<f32>,
 }
 
 impl Bounds {
     pub(crate) fn new(rules: &Rules) -> Bounds {
-        let Tolerance { atol, rtol, zero_atol, max_ulp } = rules.tolerance;
+        let Tolerance { atol, rtol, zero_atol, .. } = rules.tolerance;
+        // Two roundings to `f32` and the one of each part take less than a part in 2^20 and, where
+        // a product is subnormal, less than 2^-118.
+        let part = 1.0 - assay_num::power_of_two(-20);
+        let slack = assay_num::power_of_two(-118);
         // A subnormal `rtol` keeps too few bits for anything to be sure of.
-        let sure = rtol == 0.0 || rtol >= f64::from(f32::MIN_POSITIVE);
+        let sure_rtol = if rtol < f64::from(f32::MIN_POSITIVE) { 0.0 } else { rtol };
         Bounds {
-            atol: atol as f32,
-            rtol: rtol as f32,
-            zero_atol: zero_atol as f32,
-            slack: if sure { power(-118) } else { f32::INFINITY },
-            max_steps: u32::try_from(max_ulp).unwrap_or(u32::MAX),
+            atol: (atol * part - slack) as f32,
+            rtol: (sure_rtol * part) as f32,
+            zero_atol: (zero_atol * part - slack).max(0.0) as f32,
             no_zero: (rtol <= 0.999).then(|| no_zero(rules)),
         }
     }
 
-    /// How far an error's magnitude is beyond what is allowed, and how far it must be to be sure.
-    ///
-    /// What is allowed has four roundings to `f32` here, each by a part in `2^24` or by `2^-150`.
-    /// Where the distance is not larger than a part in `2^21` and `2^-118`, or is no number, only
-    /// `f64` can tell.
+    /// A magnitude of an error that the tolerance allows, hardly less than the largest.
     #[inline(always)]
-    pub(crate) fn beyond(&self, reference: f32, magnitude: f32) -> (f32, f32) {
+    pub(crate) fn surely_allowed(&self, reference: f32) -> f32 {
         let apart = self.atol + self.rtol * reference.abs();
-        let allowed = if reference == 0.0 { self.zero_atol } else { apart };
-        (magnitude - allowed, allowed * power(-21) + self.slack)
+        if reference == 0.0 { self.zero_atol } else { apart }
     }
-}
-
-const fn power(exponent: i32) -> f32 {
-    f32::from_bits(((127 + exponent) as u32) << 23)
 }
 
 /// The least positive `f32` in whose place a zero is outside the tolerance; infinity if none is.
@@ -67,4 +56,30 @@ pub(crate) fn no_zero(rules: &Rules) -> f32 {
         if fails(middle) { high = middle } else { low = middle }
     }
     f32::from_bits(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_num::Format;
+
+    use super::*;
+
+    #[test]
+    fn what_is_surely_allowed_is_allowed_and_little_less_than_all_that_is() {
+        let parts = [0.0, 1e-300, 1e-45, 1e-40, 1e-35, 1e-8, 1e-2, 0.9, 3e38, 3.5e38, 1e300];
+        let bits = [0, 1, 2, 3, 0x1234, 0x7f_ffff, 0x80_0000, 0x2000_0000, 0x3f80_0001];
+        for (atol, rtol) in parts.iter().flat_map(|&a| parts[..8].iter().map(move |&r| (a, r))) {
+            let tolerance = Tolerance { atol, rtol, zero_atol: atol, max_ulp: 0 };
+            let rules = Rules { format: Format::F32, tolerance, equal_nan: false };
+            let bounds = Bounds::new(&rules);
+            for reference in bits.map(f32::from_bits).into_iter().chain([f32::MAX]) {
+                let sure = f64::from(bounds.surely_allowed(reference)).min(f64::from(f32::MAX));
+                let allowed = rules.allowed(f64::from(reference));
+                let words = format!("{tolerance:?} at {reference:e}: {sure:e} of {allowed:e}");
+                assert!(sure <= allowed, "{words}");
+                let normal = (1e-33..3e38).contains(&allowed) && rtol != 1e-45 && rtol != 1e-40;
+                assert!(!normal || sure > 0.99999 * allowed, "{words}");
+            }
+        }
+    }
 }

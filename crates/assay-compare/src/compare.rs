@@ -8,10 +8,10 @@ use rayon::prelude::*;
 
 use crate::ahead::each_piece;
 use crate::array::{ArrayView, element_count, storage};
-use crate::counts::{BLOCK, Counts};
+use crate::counts::{BLOCK, Counts, LANES};
 use crate::error::CompareError;
 use crate::judge::{Seen, judge};
-use crate::scan::{BlockResult, Rules, Scan};
+use crate::scan::{BlockResult, Largest, Rules, Scan};
 use crate::source::{Source, SourceError};
 use crate::tree::Tree;
 use crate::worst::Worst;
@@ -301,7 +301,7 @@ pub(crate) fn scan_piece(
 ) {
     let task_bytes = storage(rules.format, (TASK_BLOCKS * BLOCK) as u64) as usize;
     let tasks = reference.par_chunks(task_bytes).zip(candidate.par_chunks(task_bytes));
-    let done: Vec<(Counts, Vec<BlockResult>)> = tasks
+    let done: Vec<Scanned> = tasks
         .enumerate()
         .map(|(task, pair)| {
             let from = (task * TASK_BLOCKS * BLOCK) as u64;
@@ -309,17 +309,32 @@ pub(crate) fn scan_piece(
             scan_task(rules, pair, first + from, elements as usize)
         })
         .collect();
-    let block_bytes = storage(rules.format, BLOCK as u64) as usize;
-    let blocks = reference.chunks(block_bytes).zip(candidate.chunks(block_bytes));
-    let results = done.iter().flat_map(|(_, results)| results);
-    for ((at, pair), result) in blocks.enumerate().zip(results) {
-        let from = at * BLOCK;
-        let elements = BLOCK.min(count as usize - from);
-        seen.take(rules, result, || (pair, (first + from as u64, elements)));
+    let mut rows = Vec::new();
+    for Scanned { counts, blocks, largest } in done {
+        seen.counts.merge(&counts);
+        for block in blocks {
+            seen.sums.push(block.sums);
+            seen.max_error = seen.max_error.max(block.largest.error);
+        }
+        rows.extend(largest);
     }
-    for (counts, _) in &done {
-        seen.counts.merge(counts);
+    let row_bytes = storage(rules.format, LANES as u64) as usize;
+    for row in seen.worst.choose(&rows) {
+        let [one, other] = [reference, candidate].map(|bytes| {
+            let rest = &bytes[row * row_bytes..];
+            &rest[..row_bytes.min(rest.len())]
+        });
+        let elements = LANES.min(count as usize - row * LANES);
+        seen.worst.look(rules, (one, other), (first + (row * LANES) as u64, elements));
     }
+}
+
+/// What a task makes of its blocks.
+struct Scanned {
+    counts: Counts,
+    blocks: Vec<BlockResult>,
+    /// Of every row.
+    largest: Vec<Largest>,
 }
 
 fn scan_task(
@@ -327,17 +342,18 @@ fn scan_task(
     (reference, candidate): (&[u8], &[u8]),
     first: u64,
     elements: usize,
-) -> (Counts, Vec<BlockResult>) {
+) -> Scanned {
     let mut scan = Scan::new(rules);
     let bytes = storage(rules.format, BLOCK as u64) as usize;
     let blocks = reference.chunks(bytes).zip(candidate.chunks(bytes));
-    let results = blocks.enumerate().map(|(at, pair)| {
+    let blocks = blocks.enumerate().map(|(at, pair)| {
         let from = at * BLOCK;
         let present = BLOCK.min(elements - from);
         scan.block(pair, (first + from as u64, present))
     });
-    let results = results.collect();
-    (scan.finish(), results)
+    let blocks = blocks.collect();
+    let (counts, largest) = scan.finish();
+    Scanned { counts, blocks, largest }
 }
 
 impl Seen {
@@ -348,21 +364,6 @@ impl Seen {
             max_error: 0.0,
             worst: Worst::new(worst),
             broke_off: None,
-        }
-    }
-
-    /// Takes the next block; `bytes` fetches it where it may hold one of the worst elements.
-    pub(crate) fn take<'a>(
-        &mut self,
-        rules: &Rules,
-        result: &BlockResult,
-        bytes: impl FnOnce() -> ((&'a [u8], &'a [u8]), (u64, usize)),
-    ) {
-        self.sums.push(result.sums);
-        self.max_error = self.max_error.max(result.max_error);
-        if self.worst.wants(result) {
-            let (pair, place) = bytes();
-            self.worst.look(rules, pair, place);
         }
     }
 }

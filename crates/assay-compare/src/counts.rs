@@ -14,7 +14,7 @@ pub(crate) const HALVES: usize = 256;
 /// The half octave that bin 0 stands for: errors from `2^-100`, whose exponent is biased by 1023.
 /// A bin holds errors from `2^e` or `1.5 * 2^e` up to the next of these; the first and the last bin
 /// hold also what lies beyond.
-const FIRST_HALF: i32 = 2 * (1023 - 100);
+pub(crate) const FIRST_HALF: i32 = 2 * (1023 - 100);
 
 /// Everything that is counted.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,9 +4,9 @@ use assay_num::Format;
 use assay_record::{Number, WorstElement};
 
 use crate::array::{coordinates, storage};
-use crate::counts::{BLOCK, LANES, class_index};
+use crate::counts::{LANES, class_index};
 use crate::row::Row;
-use crate::scan::{BlockResult, OTHER_CLASS, Rules};
+use crate::scan::{Largest, OTHER_CLASS, Rules};
 
 /// An element that is among the worst, by one measure.
 #[derive(Clone, Copy, Debug)]
@@ -63,40 +63,34 @@ impl Worst {
         Worst { by_ulp: List::new(room), by_error: List::new(room) }
     }
 
-    /// Whether a block may hold one of the worst.
-    pub(crate) fn wants(&self, block: &BlockResult) -> bool {
-        self.by_ulp.admits(block.max_key) || self.by_error.admits(block.max_error.to_bits())
-    }
-
-    /// The blocks that hold the worst elements of all: as many of the largest maxima as elements
-    /// are asked for, by either measure, in order.
-    pub(crate) fn choose(&self, blocks: &[BlockResult]) -> Vec<usize> {
-        let room = self.by_ulp.room.min(blocks.len());
-        let largest = |key: &dyn Fn(&BlockResult) -> u64| {
+    /// The rows (or blocks) that hold elements that get in, of all that come next: as many of the
+    /// largest as elements are asked for, by either measure, in order.
+    pub(crate) fn choose(&self, all: &[Largest]) -> Vec<usize> {
+        let room = self.by_ulp.room.min(all.len());
+        let largest = |list: &List, key: &dyn Fn(&Largest) -> u64| {
             let mut places: Vec<usize> =
-                (0..blocks.len()).filter(|&at| key(&blocks[at]) > 0).collect();
-            let order = |at: &usize| (u64::MAX - key(&blocks[*at]), *at);
+                (0..all.len()).filter(|&at| list.admits(key(&all[at]))).collect();
+            let order = |at: &usize| (u64::MAX - key(&all[*at]), *at);
             if places.len() > room && room > 0 {
                 places.select_nth_unstable_by_key(room - 1, order);
             }
             places.truncate(room);
             places
         };
-        let mut chosen = largest(&|block| block.max_key);
-        chosen.extend(largest(&|block| block.max_error.to_bits()));
+        let mut chosen = largest(&self.by_ulp, &|most| most.key);
+        chosen.extend(largest(&self.by_error, &|most| most.error.to_bits()));
         chosen.sort_unstable();
         chosen.dedup();
         chosen
     }
 
-    /// Looks through a block that starts at `index`.
+    /// Looks through rows that start at `index`.
     pub(crate) fn look(
         &mut self,
         rules: &Rules,
         (reference, candidate): (&[u8], &[u8]),
         (index, elements): (u64, usize),
     ) {
-        debug_assert!(elements <= BLOCK);
         let mut row = Row::new(rules.format);
         let bytes = storage(rules.format, LANES as u64) as usize;
         let rows = reference.chunks(bytes).zip(candidate.chunks(bytes));

@@ -7,13 +7,13 @@ use assay_device::{
 use assay_num::Format;
 
 use super::bounds::Bounds;
-use super::report::{self, RESULT_BYTES, result_of};
+use super::report::{self, RESULT_BYTES, largest_of};
 use super::table::{has_table, table};
 use crate::array::storage;
 use crate::counts::BLOCK;
 use crate::error::CompareError;
 use crate::judge::Seen;
-use crate::scan::{BlockResult, Rules};
+use crate::scan::{Largest, Rules};
 
 /// The sources, by what they compare: floats, integers, formats with tables and tensor floats.
 const SOURCES: [(&str, &str); 3] = [
@@ -297,9 +297,9 @@ impl Kernels {
         let mut bytes = vec![0; (pair.blocks() * RESULT_BYTES) as usize];
         let scratch = self.scratch.of(device, bytes.len() as u64)?;
         device.read(scratch, 0, &mut bytes)?;
-        let results: Vec<BlockResult> = bytes.as_chunks().0.iter().map(result_of).collect();
+        let largest: Vec<Largest> = bytes.as_chunks().0.iter().map(largest_of).collect();
         let (mut one, mut other) = (Vec::new(), Vec::new());
-        for block in seen.worst.choose(&results) {
+        for block in seen.worst.choose(&largest) {
             let from = (block * BLOCK) as u64;
             let count = (pair.elements - from).min(BLOCK as u64);
             for ((buffer, offset), out) in

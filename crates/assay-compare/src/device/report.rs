@@ -1,7 +1,7 @@
 //! What the kernels report: words at fixed places, then the worst elements that they found.
 
 use crate::counts::{Counts, HALVES};
-use crate::scan::BlockResult;
+use crate::scan::Largest;
 
 /// Bytes of one block's result: three sums, a distance, an error.
 pub(super) const RESULT_BYTES: u64 = 40;
@@ -94,16 +94,12 @@ fn counts_of(words: &[u64], (first, elements): (u64, u64)) -> Counts {
     counts
 }
 
-/// Decodes one block's result.
-pub(super) fn result_of(bytes: &[u8; RESULT_BYTES as usize]) -> BlockResult {
+/// Decodes what one block's result says of the worst elements.
+pub(super) fn largest_of(bytes: &[u8; RESULT_BYTES as usize]) -> Largest {
     let word = |at: usize| {
         let mut word = [0; 8];
         word.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
         word
     };
-    BlockResult {
-        sums: [0, 1, 2].map(|at| f64::from_le_bytes(word(at))),
-        max_key: u64::from_le_bytes(word(3)),
-        max_error: f64::from_le_bytes(word(4)),
-    }
+    Largest { key: u64::from_le_bytes(word(3)), error: f64::from_le_bytes(word(4)) }
 }

@@ -1,10 +1,14 @@
 //! Formats whose values `f32` holds.
 
-use super::{BITS, Found, PLACES, Quick, TABLES, note_first};
+use assay_record::Tolerance;
+
+use super::steps::{PART, far, near_halves, near_words};
+use super::{Found, Quick, note_first};
 use crate::bounds::Bounds;
-use crate::counts::{Counts, HALVES, LANES, half_octave};
-use crate::row::{f16_single, f32_code, short_code};
-use crate::scan::{Lanes, Rules};
+use crate::counts::{Counts, FIRST_HALF, HALVES, LANES};
+use crate::row::{f32_code, short_code};
+use crate::scan::{Lanes, Largest, Rules, Totals};
+use crate::tables;
 
 /// The bytes of an element.
 pub(super) trait Word: Copy {
@@ -26,11 +30,27 @@ pub(super) trait Narrow {
     /// Two words of equal bits are the same value of the same sign.
     fn bits(word: Self::Word) -> u32;
 
+    /// The value, if it is finite.
     fn value(bits: u32) -> f32;
 
     /// A number that grows by one from each value to the next; both zeros have one.
     fn code(bits: u32) -> i32;
+
+    /// Whether everything is finite that [`Narrow::value`] makes so.
+    #[inline(always)]
+    fn finite(_: &[Self::Word; LANES]) -> bool {
+        true
+    }
+
+    /// The distances of a part whose pairs are of one sign, if it is such.
+    fn near(pair: Part<'_, Self>, bits: &mut [u8; PART], found: &mut Found) -> Option<()>;
 }
+
+/// The words of a part of both rows.
+type Part<'a, F> = (&'a [<F as Narrow>::Word; PART], &'a [<F as Narrow>::Word; PART]);
+
+/// The words of both rows.
+type Pair<'a, F> = (&'a [<F as Narrow>::Word; LANES], &'a [<F as Narrow>::Word; LANES]);
 
 pub(super) struct F32;
 pub(super) struct Tf32;
@@ -54,6 +74,11 @@ impl Narrow for F32 {
     fn code(bits: u32) -> i32 {
         f32_code(bits)
     }
+
+    #[inline(always)]
+    fn near(pair: Part<'_, Self>, bits: &mut [u8; PART], found: &mut Found) -> Option<()> {
+        near_words(|at| (Self::bits(pair.0[at]), Self::bits(pair.1[at])), 0, bits, found)
+    }
 }
 
 impl Narrow for Tf32 {
@@ -73,6 +98,11 @@ impl Narrow for Tf32 {
     fn code(bits: u32) -> i32 {
         f32_code(bits) >> 13
     }
+
+    #[inline(always)]
+    fn near(pair: Part<'_, Self>, bits: &mut [u8; PART], found: &mut Found) -> Option<()> {
+        near_words(|at| (Self::bits(pair.0[at]), Self::bits(pair.1[at])), 13, bits, found)
+    }
 }
 
 impl Narrow for F16 {
@@ -85,12 +115,27 @@ impl Narrow for F16 {
 
     #[inline(always)]
     fn value(bits: u32) -> f32 {
-        f16_single(bits)
+        // Sign and exponent in the places of an f32's; the exponent is 112 too small, of normals
+        // and subnormals alike.
+        let wide = (i32::from(bits as i16) << 13) as u32 & 0x8fff_e000;
+        f32::from_bits(wide) * f32::from_bits((127 + 112) << 23)
     }
 
     #[inline(always)]
     fn code(bits: u32) -> i32 {
         short_code(bits as u16)
+    }
+
+    #[inline(always)]
+    fn finite(words: &[[u8; 2]; LANES]) -> bool {
+        let magnitudes = words.iter().map(|&word| u16::from_le_bytes(word) & 0x7fff);
+        magnitudes.fold(0, u16::max) < 0x7c00
+    }
+
+    #[inline(always)]
+    fn near(pair: Part<'_, Self>, bits: &mut [u8; PART], found: &mut Found) -> Option<()> {
+        let half = u16::from_le_bytes;
+        near_halves(|at| (half(pair.0[at]), half(pair.1[at])), bits, found)
     }
 }
 
@@ -111,18 +156,23 @@ impl Narrow for Bf16 {
     fn code(bits: u32) -> i32 {
         f32_code(bits) >> 16
     }
+
+    #[inline(always)]
+    fn near(pair: Part<'_, Self>, bits: &mut [u8; PART], found: &mut Found) -> Option<()> {
+        let half = u16::from_le_bytes;
+        near_halves(|at| (half(pair.0[at]), half(pair.1[at])), bits, found)
+    }
 }
 
-/// A row's values, its errors, and how many bits each distance has.
+/// A row's errors.
 pub(super) struct Row {
-    reference: [f32; LANES],
     error: [f32; LANES],
-    bits: [u32; LANES],
+    places: tables::Row,
 }
 
 impl Row {
     pub(super) fn new() -> Row {
-        Row { reference: [0.0; LANES], error: [0.0; LANES], bits: [0; LANES] }
+        Row { error: [0.0; LANES], places: tables::Row::new() }
     }
 }
 
@@ -133,25 +183,26 @@ impl Quick {
         rules: &Rules,
         (reference, candidate): (&[u8], &[u8]),
         from: u64,
-        lanes: &mut Lanes,
-        counts: &mut Counts,
-    ) -> Option<()> {
+        totals: &mut Totals,
+    ) -> Option<Largest> {
         let (one, other) = (F::Word::row(reference)?, F::Word::row(candidate)?);
-        let row = &mut self.narrow;
+        let Totals { counts, tables, lanes } = totals;
         if reference == candidate {
-            return equal::<F>(one, &self.bounds, row, lanes, counts);
+            return equal::<F>(one, &self.bounds, lanes, counts);
         }
-        let mut found = Found::default();
-        let sure = survey_values::<F>((one, other), &self.bounds, row, &mut found)?;
-        survey_steps::<F>((one, other), &mut row.bits, &mut found);
-        if !sure {
+        let (row, mut found) = (&mut self.narrow, Found::default());
+        let doubtful = survey_values::<F>((one, other), &self.bounds, row, &mut found)?;
+        survey_steps::<F>((one, other), &mut row.places.bits, &mut found);
+        if doubtful && found.max_steps > rules.tolerance.max_ulp {
             found.outside = count_outside::<F>(rules, (one, other), row);
         }
-        add_squares(&mut lanes.references, &row.reference);
-        add_squares(&mut lanes.errors, &row.error);
-        count_in_tables(&mut self.distances, &mut self.errors, row);
-        if found.zeros > 0 {
-            count_zeros::<F>((one, other), lanes, counts);
+        add_references::<F>(one, lanes);
+        for (sum, &error) in lanes.errors.iter_mut().zip(&row.error) {
+            *sum += f64::from(error) * f64::from(error);
+        }
+        tables.count(&row.places);
+        if found.zeroed > 0 {
+            add_zeroed::<F>((one, other), lanes);
         }
         note_first(&mut counts.first_different, from, || {
             (0..LANES).find(|&lane| F::bits(one[lane]) != F::bits(other[lane]))
@@ -161,42 +212,36 @@ impl Quick {
                 (0..LANES).find(|&lane| is_outside::<F>(rules, (one, other), row, lane))
             });
         }
-        self.note(&found, counts);
-        Some(())
+        Some(found.note(counts))
     }
 }
-
-/// The words of both rows.
-type Pair<'a, F> = (&'a [<F as Narrow>::Word; LANES], &'a [<F as Narrow>::Word; LANES]);
 
 /// A row whose bytes are the same: only the reference's own sums are wanted.
 #[inline(always)]
 fn equal<F: Narrow>(
     words: &[F::Word; LANES],
     bounds: &Bounds,
-    row: &mut Row,
     lanes: &mut Lanes,
     counts: &mut Counts,
-) -> Option<()> {
+) -> Option<Largest> {
     let no_zero = bounds.no_zero?;
     let (mut largest, mut would_fail) = (0u32, 0u32);
-    for (place, &word) in row.reference.iter_mut().zip(words) {
-        let value = F::value(F::bits(word));
-        *place = value;
-        largest = largest.max(value.abs().to_bits());
-        would_fail += u32::from(value.abs() >= no_zero);
+    for &word in words {
+        let magnitude = F::value(F::bits(word)).abs();
+        largest = largest.max(magnitude.to_bits());
+        would_fail += u32::from(magnitude >= no_zero);
     }
-    if largest > f32::MAX.to_bits() {
+    if largest > f32::MAX.to_bits() || !F::finite(words) {
         return None;
     }
-    add_squares(&mut lanes.references, &row.reference);
+    add_references::<F>(words, lanes);
     counts.zero_would_fail += u64::from(would_fail);
     counts.histogram[0] = counts.histogram[0].wrapping_add(LANES as u64);
-    Some(())
+    Some(Largest::default())
 }
 
-/// What the values tell, and whether `f32` could tell which errors are outside; none if any value
-/// or error is not finite.
+/// What the values tell, and whether any error may be outside; none if a value or an error is not
+/// finite.
 #[inline(always)]
 fn survey_values<F: Narrow>(
     (one, other): Pair<'_, F>,
@@ -205,118 +250,88 @@ fn survey_values<F: Narrow>(
     found: &mut Found,
 ) -> Option<bool> {
     let no_zero = bounds.no_zero?;
-    let (mut largest, mut zeros, mut would_fail) = (0u32, 0u32, 0u32);
-    let (mut outside, mut sure) = (0u32, 0u32);
+    let (mut largest, mut zeroed, mut would_fail, mut doubtful) = (0u32, 0u32, 0u32, 0u32);
     for at in 0..LANES {
         let (reference, candidate) = (F::value(F::bits(one[at])), F::value(F::bits(other[at])));
         let error = candidate - reference;
         let magnitude = error.abs();
         largest = largest.max(magnitude.to_bits());
-        zeros += u32::from(candidate == 0.0);
-        let (beyond, margin) = bounds.beyond(reference, magnitude);
-        outside += u32::from(beyond > 0.0);
-        sure += u32::from((beyond.abs() > margin) | (magnitude == 0.0));
+        zeroed += u32::from((candidate == 0.0) & (reference != 0.0));
+        doubtful += u32::from(magnitude > bounds.surely_allowed(reference));
         would_fail += u32::from(reference.abs() >= no_zero);
-        row.reference[at] = reference;
         row.error[at] = error;
+        row.places.halves[at] = half_octave(magnitude);
+    }
+    if largest > f32::MAX.to_bits() || !F::finite(one) || !F::finite(other) {
+        return None;
     }
     found.max_error = f64::from(f32::from_bits(largest));
-    found.zeros = u64::from(zeros);
-    found.outside = u64::from(outside);
-    found.would_fail = u64::from(would_fail);
-    let sure = sure == LANES as u32 && (outside == 0 || bounds.max_steps == 0);
-    (largest <= f32::MAX.to_bits()).then_some(sure)
+    (found.zeroed, found.would_fail) = (u64::from(zeroed), u64::from(would_fail));
+    Some(doubtful > 0)
 }
 
 /// What the distances tell.
 #[inline(always)]
-fn survey_steps<F: Narrow>((one, other): Pair<'_, F>, bits: &mut [u32; LANES], found: &mut Found) {
-    let (mut low, mut high, mut low_above, mut high_above) = (0u32, 0u32, 0u32, 0u32);
-    let (mut max_steps, mut above) = (0u32, 0u32);
-    for at in 0..LANES {
-        let (one, other) = (F::code(F::bits(one[at])), F::code(F::bits(other[at])));
-        let most = one.max(other);
-        // One of the two is zero.
-        let steps_above = most.wrapping_sub(one) as u32;
-        let steps = steps_above | most.wrapping_sub(other) as u32;
-        low += steps & 0xffff;
-        high += steps >> 16;
-        low_above += steps_above & 0xffff;
-        high_above += steps_above >> 16;
-        max_steps = max_steps.max(steps);
-        above += u32::from(other > one);
-        bits[at] = bits_of(steps);
+fn survey_steps<F: Narrow>((one, other): Pair<'_, F>, bits: &mut [u8; LANES], found: &mut Found) {
+    let parts = one.as_chunks::<PART>().0.iter().zip(other.as_chunks::<PART>().0);
+    for ((one, other), bits) in parts.zip(bits.as_chunks_mut::<PART>().0) {
+        if F::near((one, other), bits, found).is_none() {
+            let code = |word| F::code(F::bits(word));
+            far(|at| (code(one[at]), code(other[at])), bits, found);
+            found.zero_signs += count_zero_signs::<F>((one, other));
+        }
     }
-    let sum = |low: u32, high: u32| u64::from(low) + (u64::from(high) << 16);
-    found.steps = sum(low, high);
-    found.steps_above = sum(low_above, high_above);
-    found.max_steps = u64::from(max_steps);
-    found.above = u64::from(above);
+}
+
+/// The bin of an error's magnitude.
+#[inline(always)]
+fn half_octave(magnitude: f32) -> u8 {
+    // The exponent and one bit more, as of an f64, but for the bias.
+    const FIRST: u32 = (FIRST_HALF - 2 * (1023 - 127)) as u32;
+    (magnitude.to_bits() >> 22).saturating_sub(FIRST).min(HALVES as u32 - 1) as u8
 }
 
 /// Whether an error is outside, as `f64` and the distance tell.
 #[inline(always)]
 fn is_outside<F: Narrow>(rules: &Rules, (one, other): Pair<'_, F>, row: &Row, lane: usize) -> bool {
-    let steps = F::code(F::bits(one[lane])).abs_diff(F::code(F::bits(other[lane])));
-    let allowed = rules.allowed(f64::from(row.reference[lane]));
+    let (one, other) = (F::bits(one[lane]), F::bits(other[lane]));
+    let steps = F::code(one).abs_diff(F::code(other));
+    let allowed = rules.allowed(f64::from(F::value(one)));
     (f64::from(row.error[lane].abs()) > allowed) & (u64::from(steps) > rules.tolerance.max_ulp)
 }
 
 #[inline(always)]
 fn count_outside<F: Narrow>(rules: &Rules, pair: Pair<'_, F>, row: &Row) -> u64 {
+    if rules.tolerance == Tolerance::EXACT {
+        let differ = row.places.bits.iter().map(|&bits| u16::from(bits > 0));
+        return u64::from(differ.sum::<u16>());
+    }
     (0..LANES).map(|lane| u64::from(is_outside::<F>(rules, pair, row, lane))).sum()
 }
 
 #[inline(always)]
-fn count_in_tables(
-    distances: &mut [[u32; TABLES]; BITS],
-    errors: &mut [[u32; TABLES]; PLACES],
-    row: &Row,
-) {
-    let bits = row.bits.as_chunks::<TABLES>().0.iter();
-    for (bits, error) in bits.zip(row.error.as_chunks::<TABLES>().0) {
-        for table in 0..TABLES {
-            distances[bits[table] as usize % BITS][table] += 1;
-            errors[(error[table].to_bits() >> 22) as usize % PLACES][table] += 1;
-        }
-    }
-}
-
-/// The number of bits of a distance, as a conversion to `f32` tells.
-#[inline(always)]
-fn bits_of(steps: u32) -> u32 {
-    // Without the bit after the first nothing is rounded up to the next power of two. A distance
-    // of 32 bits is a negative number here, whose sign makes its exponent the largest.
-    let float = (steps & !(steps >> 1)) as i32 as f32;
-    (float.to_bits() >> 23).clamp(126, 158) - 126
-}
-
-#[inline(always)]
-fn add_squares(sums: &mut [f64; LANES], values: &[f32; LANES]) {
-    for (sum, &value) in sums.iter_mut().zip(values) {
-        *sum += f64::from(value) * f64::from(value);
+fn add_references<F: Narrow>(words: &[F::Word; LANES], lanes: &mut Lanes) {
+    for (sum, &word) in lanes.references.iter_mut().zip(words) {
+        let value = f64::from(F::value(F::bits(word)));
+        *sum += value * value;
     }
 }
 
 #[inline(always)]
-fn count_zeros<F: Narrow>((one, other): Pair<'_, F>, lanes: &mut Lanes, counts: &mut Counts) {
-    let (mut zeroed, mut signs) = (0u32, 0u32);
-    for at in 0..LANES {
+fn count_zero_signs<F: Narrow>((one, other): Part<'_, F>) -> u64 {
+    let differs = |at: usize| {
         let (one, other) = (F::bits(one[at]), F::bits(other[at]));
-        let (reference, candidate) = (F::value(one), F::value(other));
-        let taken = if candidate == 0.0 { reference } else { 0.0 };
-        // Elsewhere a positive zero is added, which changes no sum.
-        lanes.zeroed[at] += f64::from(taken) * f64::from(taken);
-        zeroed += u32::from((candidate == 0.0) & (reference != 0.0));
-        signs += u32::from((candidate == 0.0) & (reference == 0.0) & (one != other));
-    }
-    counts.zeroed += u64::from(zeroed);
-    counts.zero_signs += u64::from(signs);
+        (F::value(one) == 0.0) & (F::value(other) == 0.0) & (one != other)
+    };
+    u64::from((0..PART).map(|at| u32::from(differs(at))).sum::<u32>())
 }
 
-/// The bin of a place in a table of errors.
-pub(super) fn bin(place: usize) -> usize {
-    // The least exponent of the table is that of zero and of what is far below the first bin.
-    let least = f32::from_bits((place as u32) << 22);
-    if least == 0.0 { 0 } else { half_octave(f64::from(least)).min(HALVES - 1) }
+#[inline(always)]
+fn add_zeroed<F: Narrow>((one, other): Pair<'_, F>, lanes: &mut Lanes) {
+    for at in 0..LANES {
+        let (reference, candidate) = (F::value(F::bits(one[at])), F::value(F::bits(other[at])));
+        // Elsewhere a positive zero is added, which changes no sum.
+        let taken = f64::from(if candidate == 0.0 { reference } else { 0.0 });
+        lanes.zeroed[at] += taken * taken;
+    }
 }

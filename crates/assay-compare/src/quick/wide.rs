@@ -1,10 +1,11 @@
 //! `f64`.
 
 use super::narrow::Word;
-use super::{BITS, Found, PLACES, Quick, TABLES, note_first};
+use super::{Found, Quick, note_first};
 use crate::counts::{Counts, LANES, half_octave};
 use crate::row::f64_steps;
-use crate::scan::{Lanes, Rules};
+use crate::scan::{Lanes, Largest, Rules, Totals};
+use crate::tables;
 
 type Words = [[u8; 8]; LANES];
 
@@ -12,11 +13,12 @@ type Words = [[u8; 8]; LANES];
 pub(super) struct Row {
     error: [f64; LANES],
     steps: [u64; LANES],
+    places: tables::Row,
 }
 
 impl Row {
     pub(super) fn new() -> Row {
-        Row { error: [0.0; LANES], steps: [0; LANES] }
+        Row { error: [0.0; LANES], steps: [0; LANES], places: tables::Row::new() }
     }
 }
 
@@ -27,16 +29,18 @@ impl Quick {
         rules: &Rules,
         (reference, candidate): (&[u8], &[u8]),
         from: u64,
-        lanes: &mut Lanes,
-        counts: &mut Counts,
-    ) -> Option<()> {
+        totals: &mut Totals,
+    ) -> Option<Largest> {
         let (one, other): (&Words, &Words) = (Word::row(reference)?, Word::row(candidate)?);
+        let Totals { counts, tables, lanes } = totals;
         if reference == candidate {
             return equal(rules, one, lanes, counts);
         }
         let (row, mut found) = (&mut self.wide, Found::default());
         survey_values(rules, (one, other), row, &mut found)?;
-        survey_steps((one, other), row, &mut found)?;
+        if near((one, other), row, &mut found).is_none() {
+            far((one, other), row, &mut found)?;
+        }
         if found.outside > 0 && rules.tolerance.max_ulp > 0 {
             found.outside =
                 (0..LANES).map(|lane| u64::from(is_outside(rules, one, row, lane))).sum();
@@ -45,9 +49,9 @@ impl Quick {
         for (sum, &error) in lanes.errors.iter_mut().zip(&row.error) {
             *sum += error * error;
         }
-        count_in_tables(&mut self.distances, &mut self.errors, row);
-        if found.zeros > 0 {
-            count_zeros(one, other, lanes, counts);
+        tables.count(&row.places);
+        if found.zeroed > 0 {
+            add_zeroed(one, other, lanes);
         }
         note_first(&mut counts.first_different, from, || {
             (0..LANES).find(|&lane| one[lane] != other[lane])
@@ -57,24 +61,7 @@ impl Quick {
                 (0..LANES).find(|&lane| is_outside(rules, one, row, lane))
             });
         }
-        self.note(&found, counts);
-        Some(())
-    }
-}
-
-#[inline(always)]
-fn count_in_tables(
-    distances: &mut [[u32; TABLES]; BITS],
-    errors: &mut [[u32; TABLES]; PLACES],
-    row: &Row,
-) {
-    let pairs = row.steps.as_chunks::<TABLES>().0.iter();
-    for (steps, error) in pairs.zip(row.error.as_chunks::<TABLES>().0) {
-        for table in 0..TABLES {
-            let bits = 64 - steps[table].leading_zeros();
-            distances[bits as usize % BITS][table] += 1;
-            errors[half_octave(error[table]) % PLACES][table] += 1;
-        }
+        Some(found.note(counts))
     }
 }
 
@@ -86,7 +73,7 @@ fn is_outside(rules: &Rules, reference: &Words, row: &Row, lane: usize) -> bool 
 
 /// A row whose bytes are the same: only the reference's own sums are wanted.
 #[inline(always)]
-fn equal(rules: &Rules, words: &Words, lanes: &mut Lanes, counts: &mut Counts) -> Option<()> {
+fn equal(rules: &Rules, words: &Words, lanes: &mut Lanes, counts: &mut Counts) -> Option<Largest> {
     let (mut largest, mut would_fail) = (0i64, 0u64);
     for &word in words {
         let value = f64::from_le_bytes(word);
@@ -99,7 +86,7 @@ fn equal(rules: &Rules, words: &Words, lanes: &mut Lanes, counts: &mut Counts) -
     add_references(words, lanes);
     counts.zero_would_fail += would_fail;
     counts.histogram[0] = counts.histogram[0].wrapping_add(LANES as u64);
-    Some(())
+    Some(Largest::default())
 }
 
 #[inline(always)]
@@ -118,53 +105,90 @@ fn survey_values(
     row: &mut Row,
     found: &mut Found,
 ) -> Option<()> {
-    let (mut largest, mut above, mut zeros) = (0i64, 0u64, 0u64);
+    let (mut largest, mut zeroed) = (0i64, 0u64);
     let (mut outside, mut would_fail) = (0u64, 0u64);
     for at in 0..LANES {
         let (reference, candidate) = (f64::from_le_bytes(one[at]), f64::from_le_bytes(other[at]));
         let error = candidate - reference;
         largest = largest.max(error.abs().to_bits() as i64);
-        above += u64::from(error > 0.0);
-        zeros += u64::from(candidate == 0.0);
+        zeroed += u64::from((candidate == 0.0) & (reference != 0.0));
         let allowed = rules.allowed(reference);
         outside += u64::from(error.abs() > allowed);
         would_fail += u64::from(reference.abs() > allowed);
         row.error[at] = error;
+        row.places.halves[at] = half_octave(error) as u8;
     }
     found.max_error = f64::from_bits(largest as u64);
-    (found.above, found.zeros) = (above, zeros);
-    (found.outside, found.would_fail) = (outside, would_fail);
+    (found.zeroed, found.would_fail, found.outside) = (zeroed, would_fail, outside);
     (found.max_error <= f64::MAX).then_some(())
 }
 
-/// What the distances tell; none if their sum may take more than 64 bits.
+/// Distances below this add up within 64 bits, and are exact in `f64`.
+const NEAR: u64 = 1 << 52;
+
+/// The distances of a row whose pairs are of one sign; none if it is not such, or one is rare.
 #[inline(always)]
-fn survey_steps((one, other): (&Words, &Words), row: &mut Row, found: &mut Found) -> Option<()> {
-    let (mut sum, mut sum_above, mut all) = (0u64, 0u64, 0u64);
+fn near((one, other): (&Words, &Words), row: &mut Row, found: &mut Found) -> Option<()> {
+    let (mut mixed, mut total, mut signed) = (0i64, 0i64, 0i64);
+    let (mut all, mut above) = (0i64, 0u64);
     for at in 0..LANES {
-        let steps = f64_steps(u64::from_le_bytes(one[at]), u64::from_le_bytes(other[at]));
+        let (one, other) = (i64::from_le_bytes(one[at]), i64::from_le_bytes(other[at]));
+        mixed |= one ^ other;
+        let (sign, up) = (one >> 63, other.wrapping_sub(one));
+        let up = (up ^ sign).wrapping_sub(sign);
+        let steps = up.wrapping_abs();
+        total = total.wrapping_add(steps);
+        signed = signed.wrapping_add(up);
+        all |= steps;
+        above += u64::from(up > 0);
+        row.steps[at] = steps as u64;
+        row.places.bits[at] = bits_of(steps as u64);
+    }
+    if mixed < 0 || all as u64 >= NEAR {
+        return None;
+    }
+    found.steps = total as u64;
+    found.steps_above = (total + signed) as u64 / 2;
+    found.max_steps = row.steps.iter().fold(0, |most, &steps| steps.max(most));
+    found.above = above;
+    Some(())
+}
+
+/// The number of bits of a distance below [`NEAR`], as a conversion to `f64` tells.
+#[inline(always)]
+fn bits_of(steps: u64) -> u8 {
+    let base = NEAR as f64;
+    let float = f64::from_bits(base.to_bits() | steps) - base;
+    ((float.to_bits() >> 52) as u32).saturating_sub(1022) as u8
+}
+
+/// The distances of any row; none if their sum may take more than 64 bits.
+#[inline(always)]
+fn far((one, other): (&Words, &Words), row: &mut Row, found: &mut Found) -> Option<()> {
+    let (mut sum, mut sum_above, mut all, mut above, mut signs) = (0u64, 0u64, 0u64, 0u64, 0u64);
+    for at in 0..LANES {
+        let (bits_one, bits_other) = (u64::from_le_bytes(one[at]), u64::from_le_bytes(other[at]));
+        let steps = f64_steps(bits_one, bits_other);
         sum = sum.wrapping_add(steps);
         sum_above = sum_above.wrapping_add(if row.error[at] > 0.0 { steps } else { 0 });
+        above += u64::from(row.error[at] > 0.0);
         all |= steps;
+        signs += u64::from((bits_one | bits_other == 1 << 63) & (bits_one != bits_other));
         row.steps[at] = steps;
+        row.places.bits[at] = (u64::BITS - steps.leading_zeros()) as u8;
     }
-    (found.steps, found.steps_above) = (sum, sum_above);
+    (found.steps, found.steps_above, found.above) = (sum, sum_above, above);
     found.max_steps = row.steps.iter().fold(0, |most, &steps| steps.max(most));
+    found.zero_signs = signs;
     (all <= u64::MAX / LANES as u64).then_some(())
 }
 
 #[inline(always)]
-fn count_zeros(one: &Words, other: &Words, lanes: &mut Lanes, counts: &mut Counts) {
-    let (mut zeroed, mut signs) = (0u64, 0u64);
+fn add_zeroed(one: &Words, other: &Words, lanes: &mut Lanes) {
     for at in 0..LANES {
         let (reference, candidate) = (f64::from_le_bytes(one[at]), f64::from_le_bytes(other[at]));
         // Elsewhere a positive zero is added, which changes no sum.
         let taken = if candidate == 0.0 { reference } else { 0.0 };
         lanes.zeroed[at] += taken * taken;
-        zeroed += u64::from((candidate == 0.0) & (reference != 0.0));
-        let differ = reference.to_bits() != candidate.to_bits();
-        signs += u64::from((candidate == 0.0) & (reference == 0.0) & differ);
     }
-    counts.zeroed += zeroed;
-    counts.zero_signs += signs;
 }
