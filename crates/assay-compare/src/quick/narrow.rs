@@ -193,8 +193,9 @@ impl Quick {
         let (row, mut found) = (&mut self.narrow, Found::default());
         let doubtful = survey_values::<F>((one, other), &self.bounds, row, &mut found)?;
         survey_steps::<F>((one, other), &mut row.places.bits, &mut found);
-        if doubtful && found.max_steps > rules.tolerance.max_ulp {
-            found.outside = count_outside::<F>(rules, (one, other), row);
+        if doubtful > 0 && found.max_steps > rules.tolerance.max_ulp {
+            let rules = (rules, &self.bounds);
+            found.outside = count_outside::<F>(rules, (one, other), row, doubtful);
         }
         add_references::<F>(one, lanes);
         for (sum, &error) in lanes.errors.iter_mut().zip(&row.error) {
@@ -240,7 +241,7 @@ fn equal<F: Narrow>(
     Some(Largest::default())
 }
 
-/// What the values tell, and whether any error may be outside; none if a value or an error is not
+/// What the values tell, and how many errors may be outside; none if a value or an error is not
 /// finite.
 #[inline(always)]
 fn survey_values<F: Narrow>(
@@ -248,7 +249,7 @@ fn survey_values<F: Narrow>(
     bounds: &Bounds,
     row: &mut Row,
     found: &mut Found,
-) -> Option<bool> {
+) -> Option<u64> {
     let no_zero = bounds.no_zero?;
     let (mut largest, mut zeroed, mut would_fail, mut doubtful) = (0u32, 0u32, 0u32, 0u32);
     for at in 0..LANES {
@@ -267,7 +268,7 @@ fn survey_values<F: Narrow>(
     }
     found.max_error = f64::from(f32::from_bits(largest));
     (found.zeroed, found.would_fail) = (u64::from(zeroed), u64::from(would_fail));
-    Some(doubtful > 0)
+    Some(u64::from(doubtful))
 }
 
 /// What the distances tell.
@@ -301,12 +302,40 @@ fn is_outside<F: Narrow>(rules: &Rules, (one, other): Pair<'_, F>, row: &Row, la
 }
 
 #[inline(always)]
-fn count_outside<F: Narrow>(rules: &Rules, pair: Pair<'_, F>, row: &Row) -> u64 {
+fn count_outside<F: Narrow>(
+    (rules, bounds): (&Rules, &Bounds),
+    (one, other): Pair<'_, F>,
+    row: &Row,
+    doubtful: u64,
+) -> u64 {
     if rules.tolerance == Tolerance::EXACT {
         let differ = row.places.bits.iter().map(|&bits| u16::from(bits > 0));
         return u64::from(differ.sum::<u16>());
     }
-    (0..LANES).map(|lane| u64::from(is_outside::<F>(rules, pair, row, lane))).sum()
+    if rules.tolerance.max_ulp == 0 && surely_outside::<F>(bounds, one, &row.error) == doubtful {
+        return doubtful;
+    }
+    let mut outside = 0;
+    for lane in 0..LANES {
+        outside += u64::from(is_outside::<F>(rules, (one, other), row, lane));
+    }
+    outside
+}
+
+/// The errors of which `f32` can tell that they are outside.
+#[inline(always)]
+fn surely_outside<F: Narrow>(
+    bounds: &Bounds,
+    words: &[F::Word; LANES],
+    errors: &[f32; LANES],
+) -> u64 {
+    // What is read within the loop only would keep it from becoming vectors.
+    let bounds = *bounds;
+    let outside = |at: usize| {
+        let reference = F::value(F::bits(words[at]));
+        u32::from(errors[at].abs() > bounds.never_beyond(reference))
+    };
+    u64::from((0..LANES).map(outside).sum::<u32>())
 }
 
 #[inline(always)]

@@ -11,7 +11,11 @@ pub(super) const PART: usize = 128;
 /// Distances below this add up within 32 bits.
 const NEAR: u32 = 1 << 25;
 
+/// Distances of 16-bit words below this add up within 16 bits.
+const NEAR_HALF: u16 = 1 << 9;
+
 const _: () = assert!(NEAR as u64 * PART as u64 <= 1 << 32, "the sums hold");
+const _: () = assert!(NEAR_HALF as u32 * PART as u32 <= 1 << 16, "the sums hold");
 
 /// The numbers of bits of the distances of a part.
 type Bits = [u8; PART];
@@ -54,7 +58,8 @@ pub(super) fn near_halves(
     bits: &mut Bits,
     found: &mut Found,
 ) -> Option<()> {
-    let (mut mixed, mut total, mut total_above) = (0i16, 0u32, 0u32);
+    // Nothing here is wider than the words, so that as many are taken at once as fit.
+    let (mut mixed, mut total, mut total_above) = (0i16, 0u16, 0u16);
     let (mut most, mut above) = (0u16, 0u16);
     for (at, bits) in bits.iter_mut().enumerate() {
         let (one, other) = pair(at);
@@ -63,17 +68,29 @@ pub(super) fn near_halves(
         let sign = one >> 15;
         let up = (other.wrapping_sub(one) ^ sign).wrapping_sub(sign);
         let steps = up.unsigned_abs();
-        total += u32::from(steps);
-        total_above += u32::from(if up > 0 { steps } else { 0 });
+        total = total.wrapping_add(steps);
+        total_above = total_above.wrapping_add(if up > 0 { steps } else { 0 });
         most = most.max(steps);
         above += u16::from(up > 0);
-        *bits = (u16::BITS - steps.leading_zeros()) as u8;
+        *bits = bits_of_near_half(steps);
     }
-    if mixed < 0 {
+    if mixed < 0 || most >= NEAR_HALF {
         return None;
     }
-    note(found, (total, total_above), (u32::from(most), u32::from(above)));
+    let totals = (u32::from(total), u32::from(total_above));
+    note(found, totals, (u32::from(most), u32::from(above)));
     Some(())
+}
+
+/// The number of bits of a distance below [`NEAR_HALF`].
+#[inline(always)]
+fn bits_of_near_half(steps: u16) -> u8 {
+    // Of a power of two and what is less, each bit that is set or lies under one that is.
+    let smeared = steps | steps >> 1;
+    let smeared = smeared | smeared >> 2;
+    let smeared = smeared | smeared >> 4 | steps >> 8;
+    // Nine bits: two of each byte's halves are looked up at a time by the processor's own count.
+    smeared.count_ones() as u8
 }
 
 #[inline(always)]

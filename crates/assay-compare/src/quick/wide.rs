@@ -1,8 +1,10 @@
 //! `f64`.
 
 use super::narrow::Word;
+use assay_record::Tolerance;
+
 use super::{Found, Quick, note_first};
-use crate::counts::{Counts, LANES, half_octave};
+use crate::counts::{Counts, FIRST_HALF, HALVES, LANES};
 use crate::row::f64_steps;
 use crate::scan::{Lanes, Largest, Rules, Totals};
 use crate::tables;
@@ -107,20 +109,31 @@ fn survey_values(
 ) -> Option<()> {
     let (mut largest, mut zeroed) = (0i64, 0u64);
     let (mut outside, mut would_fail) = (0u64, 0u64);
+    let Tolerance { atol, rtol, zero_atol, .. } = rules.tolerance;
     for at in 0..LANES {
         let (reference, candidate) = (f64::from_le_bytes(one[at]), f64::from_le_bytes(other[at]));
         let error = candidate - reference;
         largest = largest.max(error.abs().to_bits() as i64);
         zeroed += u64::from((candidate == 0.0) & (reference != 0.0));
-        let allowed = rules.allowed(reference);
+        let apart = atol + rtol * reference.abs();
+        let allowed = if reference == 0.0 { zero_atol } else { apart };
         outside += u64::from(error.abs() > allowed);
         would_fail += u64::from(reference.abs() > allowed);
         row.error[at] = error;
-        row.places.halves[at] = half_octave(error) as u8;
+    }
+    for (place, error) in row.places.halves.iter_mut().zip(&row.error) {
+        *place = half_octave_of(*error);
     }
     found.max_error = f64::from_bits(largest as u64);
     (found.zeroed, found.would_fail, found.outside) = (zeroed, would_fail, outside);
     (found.max_error <= f64::MAX).then_some(())
+}
+
+/// The bin of an error.
+#[inline(always)]
+fn half_octave_of(error: f64) -> u8 {
+    let half = (error.abs().to_bits() >> 51) as u32;
+    half.saturating_sub(FIRST_HALF as u32).min(HALVES as u32 - 1) as u8
 }
 
 /// Distances below this add up within 64 bits, and are exact in `f64`.
