@@ -72,7 +72,7 @@ pub(super) fn near_halves(
         total_above = total_above.wrapping_add(if up > 0 { steps } else { 0 });
         most = most.max(steps);
         above += u16::from(up > 0);
-        *bits = bits_of_near_half(steps);
+        *bits = (u16::BITS - steps.leading_zeros()) as u8;
     }
     if mixed < 0 || most >= NEAR_HALF {
         return None;
@@ -80,17 +80,6 @@ pub(super) fn near_halves(
     let totals = (u32::from(total), u32::from(total_above));
     note(found, totals, (u32::from(most), u32::from(above)));
     Some(())
-}
-
-/// The number of bits of a distance below [`NEAR_HALF`].
-#[inline(always)]
-fn bits_of_near_half(steps: u16) -> u8 {
-    // Of a power of two and what is less, each bit that is set or lies under one that is.
-    let smeared = steps | steps >> 1;
-    let smeared = smeared | smeared >> 2;
-    let smeared = smeared | smeared >> 4 | steps >> 8;
-    // Nine bits: two of each byte's halves are looked up at a time by the processor's own count.
-    smeared.count_ones() as u8
 }
 
 #[inline(always)]
