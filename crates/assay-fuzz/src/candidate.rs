@@ -50,6 +50,11 @@ pub trait Runner {
         false
     }
 
+    /// Whether cases run in a process of their own, which is ended when its time is spent.
+    fn is_apart(&self) -> bool {
+        false
+    }
+
     /// Whether nothing more can be run in this process, as after the loss of a device.
     fn is_spent(&self) -> bool {
         false

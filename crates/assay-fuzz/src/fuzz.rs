@@ -128,11 +128,11 @@ impl Runner for Timed<'_> {
         let over = Instant::now().saturating_duration_since(deadline);
         let tolerated = if stops { 5 * TOLERATED } else { TOLERATED };
         let longest = self.overrun.as_ref().map_or(tolerated, |(longest, _)| *longest);
-        if over > longest {
+        if !self.runner.is_apart() && over > longest {
             let what = if stops { "what is no launch and" } else { "what" };
             let note = format!(
-                "{recipe} ended {:.1} s after the time for all cases was spent: {what} runs in this \
-                 process cannot be interrupted, in a process of its own it can (--isolate)",
+                "{recipe} ended {:.1} s after the time for all cases was spent: {what} runs in \
+                 this process cannot be interrupted, in a process of its own it can (--isolate)",
                 over.as_secs_f64()
             );
             self.overrun = Some((over, note));

@@ -149,6 +149,10 @@ impl Runner for Isolated {
         self.limit = left;
         true
     }
+
+    fn is_apart(&self) -> bool {
+        true
+    }
 }
 
 impl Drop for Isolated {

@@ -5,7 +5,9 @@ use assay_fuzz::{
     Body, Candidate, Operation, OperationCandidate, OperationShapes, Options, Refusal, Runner,
     Silent, View, fuzz, fuzz_shapes, planted,
 };
-use assay_record::{FuzzCandidate, FuzzShape, FuzzVerdict, Outcome, Tolerance, ViewStep};
+use assay_record::{
+    FuzzCandidate, FuzzCase, FuzzShape, FuzzVerdict, Outcome, Recipe, Tolerance, ViewStep,
+};
 
 /// The seed of every run here.
 const SEED: u64 = 20_261_130;
@@ -262,6 +264,40 @@ fn a_closure_that_outstays_its_time_is_waited_for_and_that_is_said() {
     assert_eq!(found.counts.failed, 0);
     assert!(found.notes.iter().any(|note| note.contains("cannot be interrupted")), "{found:#?}");
     assert!(fuzzed(fast).notes.is_empty(), "control: cases of microseconds outstay nothing");
+}
+
+/// Takes its time over one case, whatever it was given.
+struct Slow {
+    stops: bool,
+    apart: bool,
+}
+
+impl Runner for Slow {
+    fn run(&mut self, recipe: &Recipe) -> FuzzCase {
+        std::thread::sleep(std::time::Duration::from_millis(800));
+        FuzzCase::new(recipe.clone(), FuzzVerdict::Pass, String::new())
+    }
+
+    fn limit(&mut self, _left: Option<std::time::Duration>) -> bool {
+        self.stops
+    }
+
+    fn is_apart(&self) -> bool {
+        self.apart
+    }
+}
+
+#[test]
+fn a_case_whose_launches_stop_in_time_and_whose_reference_does_not_is_told_of_too() {
+    let notes = |stops, apart| {
+        let candidate = OperationCandidate::of(vec![planted::clean()]).remove(0);
+        let budget = Some(std::time::Duration::from_millis(50));
+        let options = Options { seed: SEED, budget, ..Options::default() };
+        fuzz(&candidate, &mut Slow { stops, apart }, &options, &Silent).notes
+    };
+    assert!(notes(true, false)[0].contains("what is no launch and runs in this process"));
+    assert!(notes(false, false)[0].contains("what runs in this process"));
+    assert!(notes(true, true).is_empty(), "a process of its own is ended");
 }
 
 #[test]

@@ -190,6 +190,51 @@ fn a_run_that_is_ended_from_outside_leaves_what_it_had_found() {
     assert!(done.candidate.starts_with("fuzz_") && done.counts.cases > 100, "{done:?}");
 }
 
+/// What Linux says of a process: how it is (0), and whose child (1).
+fn state(id: u32, field: usize) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(field).map(str::to_owned)
+}
+
+/// The processes whose parent is `parent`, as Linux lists them.
+fn children(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_child = |id: &u32| state(*id, 1) == Some(parent.to_string());
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_child).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_case_that_never_ends_ends_with_the_run_that_is_killed() {
+    let wait = |is_over: &mut dyn FnMut() -> bool| {
+        let start = Instant::now();
+        while !is_over() && start.elapsed().as_secs() < 60 {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let mut running = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["fuzz", "--isolate", "--timeout", "600"])
+        .args(["--repro", "fuzz_hangs:f32/63/dense/values/seed=1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let mut found = Vec::new();
+    wait(&mut || {
+        found = children(running.id());
+        !found.is_empty()
+    });
+    // It is in its case by then, and hears nothing of its stdin.
+    std::thread::sleep(Duration::from_secs(2));
+    // One that has ended may wait for somebody who asks how.
+    let there = |id: &u32| state(*id, 0).is_some_and(|state| state != "Z");
+    assert!(found.len() == 1 && found.iter().all(there), "{found:?}");
+    running.kill().expect("killed");
+    let _ = running.wait();
+    wait(&mut || !found.iter().any(there));
+    assert!(!found.iter().any(there), "{found:?} go on");
+}
+
 #[test]
 fn the_pinned_run_on_a_gpu_found_every_control_and_no_candidate_that_fails() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../records/h200-fuzz.json");

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead as _};
 use std::path::PathBuf;
+#[cfg(unix)]
+use std::{thread, time::Duration};
 
 use assay_contract::Kernel;
 use assay_fuzz::{Candidate as _, Runner, serve};
@@ -23,8 +25,31 @@ pub(crate) struct Greeting {
     pub(crate) candidate: String,
 }
 
+/// Time between two looks at whether the parent is there.
+#[cfg(unix)]
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Ends this process when its parent has gone: a case that never ends would go on for ever, where
+/// nobody is left to stop it.
+#[cfg(unix)]
+#[expect(clippy::exit, reason = "the thread that runs the case does not come back")]
+fn end_with_the_parent() {
+    use std::os::unix::process::parent_id;
+    let parent = parent_id();
+    thread::spawn(move || {
+        while parent_id() == parent {
+            thread::sleep(LOOK);
+        }
+        std::process::exit(i32::from(ExitCode::Internal.code()));
+    });
+}
+
+#[cfg(not(unix))]
+fn end_with_the_parent() {}
+
 /// Serves the recipes on stdin.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
+    end_with_the_parent();
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(|error| {
         Failure::new(ExitCode::Internal, "cannot read the greeting").caused_by(&error)

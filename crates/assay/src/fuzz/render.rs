@@ -229,8 +229,8 @@ fn budget(report: &FuzzReport, controls: &[&FuzzCandidate]) -> String {
     let controls: f64 = controls.iter().map(|found| found.seconds).sum();
     let all: f64 = report.candidates.iter().map(|found| found.seconds).sum();
     format!(
-        "budget: {asked} s asked for, {took:.1} s taken; of {all:.1} s of all candidates, several at \
-         a time, {controls:.1} s for the planted controls, which run whatever it is"
+        "budget: {asked} s asked for, {took:.1} s taken; of {all:.1} s of all candidates, several \
+         at a time, {controls:.1} s for the planted controls, which run whatever it is"
     )
 }
 
