@@ -66,58 +66,70 @@ static __device__ __forceinline__ Part add_parts(Part* parts, uint64_t count) {
     return add_in_group(at < count ? parts[at] : nothing());
 }
 
+// The first blocks of a part of the results, or of lists, by distance or by error.
+using Block = Best<uint64_t>;
+constexpr int SIDE = FINISHERS / 2;
+
 // Adds the blocks' results, and chooses the blocks to look through: each group of its own blocks,
 // then the one that came last of what all groups found. In either case one half of the group's
-// warps lists the first by distance, the other by error.
+// warps lists the first by distance, the other by error. The last group also sends the counts and
+// leaves zeros for the next comparison.
 extern "C" __global__ void __launch_bounds__(FINISHERS, 1)
     compare_finish(const BlockResult* results, uint64_t blocks, uint32_t worst, Part* parts,
-                   Best* lists, uint64_t* report) {
-    constexpr int SIDE = FINISHERS / 2;
+                   Block* lists, uint64_t* totals, uint64_t* chosen, uint64_t* answer) {
     __shared__ bool is_last;
-    __shared__ Best merged[2][SIDE / 32][LONGEST];
+    __shared__ Block room[2][2][SIDE / 32];
     uint64_t from = uint64_t(blockIdx.x) * FINISHERS, block = from + threadIdx.x;
     uint64_t of_lists = uint64_t(gridDim.x) * worst;
-    int measure = threadIdx.x / SIDE, at = threadIdx.x % SIDE, warp = at / 32;
+    int measure = threadIdx.x / SIDE, at = threadIdx.x % SIDE;
     Part part = nothing();
     if (block < blocks) {
         BlockResult result = results[block];
         for (int which = 0; which < 3; which++) part.sums[which] = result.sums[which];
         part.max_error = result.max_error;
     }
-    Best mine = none();
-#pragma unroll 1
-    for (int half = 0; half < 2 && worst > 0; half++) {
+    uint64_t keys[2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
         uint64_t one = from + half * SIDE + at;
-        uint64_t key = one >= blocks  ? 0
-                       : measure == 0 ? results[one].max_key
-                                      : bits_of_magnitude(results[one].max_error);
-        take_in(mine, key == 0 ? none() : Best{key, one + 1});
+        keys[half] = one >= blocks  ? 0
+                     : measure == 0 ? results[one].max_key
+                                    : bits_of_magnitude(results[one].max_error);
     }
-    merge<SIDE / 32>(mine, merged[measure]);
+    Block mine = choose<SIDE / 32, uint64_t>(room[measure], worst, [&](Block last) {
+        Block first = Block::none();
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            first.take({keys[half], uint32_t(from + half * SIDE + at + 1)}, last);
+        return first;
+    });
+    Block* list = lists + measure * of_lists;
     if (at < worst) {
-        lists[measure * of_lists + uint64_t(blockIdx.x) * worst + at] = mine;
+        list[uint64_t(blockIdx.x) * worst + at] = mine;
         __threadfence();
     }
     part = add_in_group(part);
     if (threadIdx.x == 0) {
         parts[blockIdx.x] = part;
         __threadfence();
-        is_last = add_one(report, TICKET) == gridDim.x - 1;
+        is_last = add_one(totals, TICKET) == gridDim.x - 1;
     }
     __syncthreads();
     if (!is_last) return;
     __threadfence();
+    mine = choose<SIDE / 32, uint64_t>(room[measure], worst, [&](Block last) {
+        Block first = Block::none();
+        for (uint64_t one = at; one < of_lists; one += SIDE) first.take(list[one], last);
+        return first;
+    });
+    if (at < worst) chosen[measure * worst + at] = mine.key == 0 ? 0 : mine.place;
+    for (int word = threadIdx.x; word < SUMS; word += FINISHERS) {
+        answer[word] = totals[word];
+        totals[word] = 0;
+    }
     Part all = add_parts(parts, gridDim.x);
-    if (threadIdx.x == 0) {
-        for (int which = 0; which < 3; which++)
-            report[SUMS + which] = bits_of_magnitude(all.sums[which]);
-        report[MAX_ERROR] = bits_of_magnitude(all.max_error);
-    }
-    mine = none();
-    for (uint64_t first = 32 * warp; first < of_lists; first += SIDE) {
-        uint64_t one = first + threadIdx.x % 32;
-        take_in(mine, one < of_lists ? lists[measure * of_lists + one] : none());
-    }
-    merge<SIDE / 32>(mine, merged[measure]);
-    if (at < worst) report[CHOSEN + measure * worst + at] = mine.key == 0 ? 0 : mine.place;
+    if (threadIdx.x != 0) return;
+    for (int which = 0; which < 3; which++)
+        answer[SUMS + which] = bits_of_magnitude(all.sums[which]);
+    answer[MAX_ERROR] = bits_of_magnitude(all.max_error);
 }

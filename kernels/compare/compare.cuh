@@ -13,20 +13,24 @@
 //
 // A histogram of distances lies in shared memory, two counters of 16 bits to a word, each of them
 // of one thread alone. Half octaves of errors are counted in one table.
+//
+// Wide words are copied into shared memory some rows ahead, each thread its own, without registers
+// and barriers: a multiprocessor must have about 27 kB on their way to read as fast as an H200 can.
 
 #pragma once
 
+#include "add_if.cuh"
 #include "formats.cuh"
+#include "rows.cuh"
 
-constexpr int LANES = 512, ROWS = 32, GROUP = 128;
 constexpr uint64_t BLOCK = uint64_t(LANES) * ROWS;
 constexpr int HALVES = 256, FIRST_HALF = 2 * (1023 - 100);
 // A thread counts 128 elements of a block: after so many blocks 16 bits may be full.
 constexpr int BLOCKS_BEFORE_FLUSH = 65535 / (ROWS * PER_THREAD);
 constexpr uint64_t NONE = ~uint64_t(0);
 
-// The places of the report's words; the host has the same list. All begin as zeros, so that the
-// first indices are kept as their complements.
+// The places of the totals' words, and of the report's in front of the worst elements; the host has
+// the same list. All begin as zeros, so that the first indices are kept as their complements.
 enum Place {
     CLASSES = 0,
     HISTOGRAM = 16,
@@ -50,8 +54,6 @@ enum Place {
     // Three sums and the largest error, as bits.
     SUMS,
     MAX_ERROR = SUMS + 3,
-    // The blocks that hold the worst elements, one more than their numbers: by distance, by error.
-    CHOSEN
 };
 
 struct BlockResult {
@@ -67,17 +69,9 @@ struct Rules {
     // Just below and above the tolerance, for a first look; and the least magnitude that a zero
     // cannot stand for.
     float low_atol, low_rtol, high_atol, high_rtol, no_zero;
-};
-
-// The two arrays and how to read them.
-struct Arrays {
-    const void *reference, *candidate;
-    uint64_t elements;
-    // Whether four elements may not be read at once, or not be judged by `Rules`' first looks.
-    uint32_t careful;
-    // Of formats with a table this and their bits; of integers whether they have a sign.
-    const void* table;
-    uint32_t bits;
+    // Whether nothing but equality is allowed: then whatever lies apart is outside, and the host
+    // knows how many do from the histogram.
+    uint32_t exact;
 };
 
 static __device__ __forceinline__ bool is_finite(float value) {
@@ -95,15 +89,15 @@ static __device__ __forceinline__ uint64_t bits_of_magnitude(double value) {
     return uint64_t(__double_as_longlong(fabs(value)));
 }
 
-// The place of an error in a group's table: of fp32 its exponent and first bit, of fp64 the same
-// counted from the first bin of the result.
+// The place of an error in a group's table, in bytes: of fp32 its exponent and first bit, of fp64
+// the same counted from the first bin of the result.
 constexpr int TABLE = 512;
 static __device__ __forceinline__ uint32_t table_place(float error) {
-    return (__float_as_uint(error) >> 22) & (TABLE - 1);
+    return (__float_as_uint(error) & 0x7fc00000) >> 20;
 }
 static __device__ __forceinline__ uint32_t table_place(double error) {
     int half = int((uint32_t(__double2hiint(error)) & 0x7fffffff) >> 19) - FIRST_HALF;
-    return min(max(half, 0), HALVES - 1);
+    return 4 * min(max(half, 0), HALVES - 1);
 }
 // The bin of the result that a place of the table counts for.
 static __device__ __forceinline__ int bin_of(int place, float) {
@@ -111,16 +105,16 @@ static __device__ __forceinline__ int bin_of(int place, float) {
 }
 static __device__ __forceinline__ int bin_of(int place, double) { return min(place, HALVES - 1); }
 
-// The number of bits of a distance; the instruction gives the place of the highest, -1 for none.
-static __device__ __forceinline__ int bits_of(uint32_t steps) {
+// The place of a distance's highest bit, -1 for none.
+static __device__ __forceinline__ int highest_bit(uint32_t steps) {
     int highest;
     asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(steps));
-    return highest + 1;
+    return highest;
 }
-static __device__ __forceinline__ int bits_of(uint64_t steps) {
+static __device__ __forceinline__ int highest_bit(uint64_t steps) {
     int highest;
     asm("bfind.u64 %0, %1;" : "=r"(highest) : "l"(steps));
-    return highest + 1;
+    return highest;
 }
 
 // 0 finite, 1 NaN, 2 +Inf, 3 -Inf.
@@ -132,9 +126,10 @@ static __device__ __forceinline__ int class_of(double value) {
 
 // What a group shares.
 template <typename Format> struct Shared {
+    uint32_t halves[TABLE];
     // Thread t and thread t + 64 have the halves of one word.
     uint32_t histogram[Format::BINS][GROUP / 2];
-    uint32_t halves[TABLE];
+    typename Rows<Format>::Room rows;
     uint32_t classes[16];
     double sums[3][4];
     uint64_t max_key[4];
@@ -144,6 +139,9 @@ template <typename Format> struct Shared {
 // What a thread counts by itself until the end.
 template <typename Steps> struct Counters {
     uint32_t above = 0, zero_signs = 0, zeroed = 0, outside = 0, would_fail = 0;
+    // Which first places four elements at once have not found yet: bit 0 of those that differ, bit
+    // 1 of those outside where nothing is allowed.
+    uint32_t sought = 1;
     uint64_t steps_low = 0, steps_high = 0, above_low = 0, above_high = 0;
     uint64_t first_different = NONE, first_outside = NONE;
     Steps max_steps = 0;
@@ -162,11 +160,12 @@ template <typename Format> struct Scan {
     const Rules& rules;
     Shared<Format>& shared;
     Counters<Steps> counters;
-    // One in this thread's half of a word.
-    uint32_t one_here;
+    // One in this thread's half of a word, and where its counters begin: distances of one bit.
+    uint32_t one_here, column, halves;
     // The largest distance that the tolerance forgives.
     Steps forgiven;
     // Of the block at hand.
+    uint64_t begin;
     double errors[PER_THREAD], references[PER_THREAD], zeroed[PER_THREAD];
     Float max_error;
     Steps max_steps, near_steps, near_above;
@@ -176,9 +175,14 @@ template <typename Format> struct Scan {
                                     Shared<Format>& shared)
         : format(format), rules(rules), shared(shared),
           one_here(threadIdx.x < GROUP / 2 ? 1 : 0x10000),
-          forgiven(Steps(min(rules.max_steps, uint64_t(Steps(~Steps(0)))))) {}
+          column(shared_address(&shared.histogram[1][threadIdx.x % (GROUP / 2)])),
+          halves(shared_address(shared.halves)),
+          forgiven(Steps(min(rules.max_steps, uint64_t(Steps(~Steps(0)))))) {
+        counters.sought = rules.exact ? 3 : 1;
+    }
 
-    __device__ __forceinline__ void begin_block() {
+    __device__ __forceinline__ void begin_block(uint64_t block) {
+        begin = block * BLOCK + PER_THREAD * threadIdx.x;
 #pragma unroll
         for (int lane = 0; lane < PER_THREAD; lane++)
             errors[lane] = references[lane] = zeroed[lane] = 0;
@@ -188,9 +192,8 @@ template <typename Format> struct Scan {
     }
 
     __device__ __forceinline__ void count(Steps steps, Float error) {
-        atomicAdd(&shared.histogram[bits_of(steps)][threadIdx.x % (GROUP / 2)], one_here);
-        atomicAdd(&shared.halves[table_place(error)], 1u);
-        max_steps = steps > max_steps ? steps : max_steps;
+        count_shared(column + 4 * (GROUP / 2) * highest_bit(steps), one_here);
+        count_shared(halves + table_place(error), 1);
     }
 
     __device__ __forceinline__ double allowed(double r) {
@@ -214,12 +217,14 @@ template <typename Format> struct Scan {
     __device__ __forceinline__ bool zero_fails(float r) { return fabsf(r) >= rules.no_zero; }
     __device__ __forceinline__ bool zero_fails(double r) { return fabs(r) > allowed(r); }
 
-    // Four elements, where nothing is special about them; false, and nothing counted, otherwise.
-    __device__ __forceinline__ bool four(const Word* one, const Word* other, uint64_t index) {
+    // Four elements of a row, where nothing is special about them; false, and nothing counted,
+    // otherwise.
+    __device__ __forceinline__ bool four(const Word* one, const Word* other, uint32_t row) {
         Float reference[PER_THREAD], error[PER_THREAD];
         Steps steps[PER_THREAD], far = 0;
         Word changes = 0;
-        bool plain = true, sure = true, zeros = false;
+        bool plain = true, sure = true;
+        Zeros<Float> zeros;
 #pragma unroll
         for (int lane = 0; lane < PER_THREAD; lane++) {
             Number ours = format.number(one[lane]), theirs = format.number(other[lane]);
@@ -228,7 +233,7 @@ template <typename Format> struct Scan {
             error[lane] = format.error(r, c, steps[lane]);
             reference[lane] = r;
             plain &= is_finite(error[lane]);
-            zeros |= (c == 0) & (one[lane] != other[lane]);
+            zeros.look(c, one[lane] != other[lane]);
             sure &= within(r, fabs(error[lane]));
             far = steps[lane] > far ? steps[lane] : far;
             changes |= one[lane] ^ other[lane];
@@ -239,30 +244,43 @@ template <typename Format> struct Scan {
             add(lane, error[lane], reference[lane]);
             count(steps[lane], error[lane]);
             near_steps += steps[lane];
-            near_above += error[lane] > 0 ? steps[lane] : 0;
-            counters.above += error[lane] > 0;
-            counters.would_fail += zero_fails(reference[lane]);
-            Float magnitude = fabs(error[lane]);
-            max_error = magnitude > max_error ? magnitude : max_error;
+            add_if_positive(error[lane], counters.above, near_above, steps[lane]);
+            add_if(zero_fails(reference[lane]), counters.would_fail);
+            max_error = larger(max_error, error[lane]);
         }
-        if (changes != 0 && counters.first_different == NONE) {
-#pragma unroll
-            for (int lane = PER_THREAD - 1; lane >= 0; lane--)
-                if (one[lane] != other[lane]) counters.first_different = index + lane;
-        }
-        if (zeros) {
+        max_steps = far > max_steps ? far : max_steps;
+        if (changes != 0 && counters.sought != 0) seek(one, other, steps, row);
+        if (zeros.any()) {
 #pragma unroll
             for (int lane = 0; lane < PER_THREAD; lane++)
-                if (format.value(format.number(other[lane])) == 0)
+                if (format.value(format.number(other[lane])) == 0 && one[lane] != other[lane])
                     zero(one[lane], other[lane], reference[lane], zeroed[lane]);
         }
-        if (!sure) judge(reference, error, steps, index);
+        if (!sure && !rules.exact) judge(reference, error, steps, row);
         return true;
+    }
+
+    // The first of four elements that differs, and that is outside where nothing is allowed.
+    __device__ __forceinline__ void seek(const Word* one, const Word* other, const Steps* steps,
+                                         uint32_t row) {
+        uint32_t differ = 0, apart = 0;
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++) {
+            differ |= uint32_t(one[lane] != other[lane]) << lane;
+            apart |= uint32_t(steps[lane] != 0) << lane;
+        }
+        uint64_t index = begin + row * LANES;
+        if (counters.sought & 1) first(counters.first_different, index + __ffs(differ) - 1);
+        if ((counters.sought & 2) && apart != 0) {
+            first(counters.first_outside, index + __ffs(apart) - 1);
+            counters.sought &= ~2u;
+        }
+        counters.sought &= ~1u;
     }
 
     // Which of four elements are outside the tolerance.
     __device__ __forceinline__ void judge(const Float* reference, const Float* error,
-                                          const Steps* steps, uint64_t index) {
+                                          const Steps* steps, uint32_t row) {
         uint32_t outside = 0;
         bool sure = true;
 #pragma unroll
@@ -282,7 +300,7 @@ template <typename Format> struct Scan {
         }
         counters.outside += __popc(outside);
         if (outside != 0 && counters.first_outside == NONE)
-            counters.first_outside = index + __ffs(outside) - 1;
+            counters.first_outside = begin + row * LANES + __ffs(outside) - 1;
     }
 
     __device__ __forceinline__ void add(int lane, float error, float r) {
@@ -316,6 +334,7 @@ template <typename Format> struct Scan {
         Float error = format.error(reference, candidate, steps);
         double r = reference, wide = error;
         count(steps, error);
+        max_steps = steps > max_steps ? steps : max_steps;
         counters.steps_low += uint32_t(steps);
         counters.steps_high += uint64_t(steps) >> 32;
         if (error > 0) {
@@ -481,11 +500,22 @@ __device__ __forceinline__ void give(const Counters<Steps>& counters, uint64_t* 
     }
 }
 
+// A block's rows, one after the other.
+template <typename Format>
+__device__ __forceinline__ void scan_rows(Scan<Format>& scan, const Arrays& arrays, bool whole,
+                                          Rows<Format>& rows) {
+    if (whole) rows.start(scan.begin);
+#pragma unroll 1
+    for (uint32_t row = 0; row < ROWS; row++) {
+        typename Format::Word these[PER_THREAD], those[PER_THREAD];
+        if (whole) rows.take(row, these, those);
+        if (!whole || !scan.four(these, those, row)) scan.each(arrays, scan.begin + row * LANES);
+    }
+}
+
 template <typename Format>
 __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules, uint64_t* totals,
                                         BlockResult* results) {
-    using Raw = typename Format::Raw;
-    using Word = typename Format::Word;
     __shared__ Shared<Format> shared;
     __shared__ typename Format::Room room;
 #pragma unroll 1
@@ -497,32 +527,17 @@ __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules
     Format format(arrays.table, arrays.bits, room);
     __syncthreads();
     Scan<Format> scan(format, rules, shared);
+    Rows<Format> rows(format, arrays, shared.rows);
     uint64_t blocks = (arrays.elements + BLOCK - 1) / BLOCK;
     int since_flush = 0;
     // A group that is done first takes the next block.
     __shared__ uint64_t next;
     for (uint64_t block = blockIdx.x; block < blocks;) {
         if (threadIdx.x == 0) next = gridDim.x + add_one(totals, BEGUN);
-        scan.begin_block();
-        uint64_t index = block * BLOCK + PER_THREAD * threadIdx.x;
+        scan.begin_block(block);
         // Only whole blocks are read four elements at a time.
         bool whole = !arrays.careful && (block + 1) * BLOCK <= arrays.elements;
-        // The next row is on its way while one is counted.
-        Raw one, other;
-        if (whole) one = format.four(arrays.reference, index);
-        if (whole) other = format.four(arrays.candidate, index);
-#pragma unroll 1
-        for (int row = 0; row < ROWS; row++) {
-            Word these[PER_THREAD], those[PER_THREAD];
-            format.words(one, these);
-            format.words(other, those);
-            uint64_t here = index + row * LANES;
-            if (whole && row + 1 < ROWS) {
-                one = format.four(arrays.reference, here + LANES);
-                other = format.four(arrays.candidate, here + LANES);
-            }
-            if (!whole || !scan.four(these, those, here)) scan.each(arrays, here);
-        }
+        scan_rows(scan, arrays, whole, rows);
         block = scan.end_block(&results[block], next);
         if (++since_flush == BLOCKS_BEFORE_FLUSH) {
             flush(shared, totals);
@@ -533,21 +548,43 @@ __device__ __forceinline__ void compare(const Arrays& arrays, const Rules& rules
     give(scan.counters, totals);
 }
 
-// Groups that a multiprocessor is to hold: five, with a row read ahead, are the fastest on an H200.
+// The values of some arrays in fp64: group y has the array that lies so many strides further.
+template <typename Format>
+__device__ __forceinline__ void widen(const void* words, uint64_t bytes, const void* table,
+                                      uint32_t bits, uint64_t count, double* values,
+                                      uint64_t stride) {
+    __shared__ typename Format::Room room;
+    Format format(table, bits, room);
+    __syncthreads();
+    words = static_cast<const char*>(words) + blockIdx.y * bytes;
+    values += blockIdx.y * stride;
+    uint64_t step = uint64_t(gridDim.x) * blockDim.x;
+    for (uint64_t at = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; at < count; at += step)
+        values[at] = format.value(format.number(format.load(words, at)));
+}
+
+// Groups that a multiprocessor is to hold: with five an H200 compares fp32 as fast as it reads.
 #define COMPARE(NAME, FORMAT, RESIDENT)                                                            \
     extern "C" __global__ void __launch_bounds__(GROUP, RESIDENT) compare_##NAME(                  \
         const void* reference, const void* candidate, uint64_t elements, uint32_t careful,         \
         const void* table, uint32_t bits, double atol, double rtol, double zero_atol,              \
         uint64_t max_steps, uint32_t equal_nan, float low_atol, float low_rtol, float high_atol,   \
-        float high_rtol, float no_zero, uint64_t* totals, BlockResult* results) {                  \
+        float high_rtol, float no_zero, uint32_t exact, uint64_t* totals,                          \
+        BlockResult* results) {                                                                    \
         Arrays arrays = {reference, candidate, elements, careful, table, bits};                    \
         Rules rules = {atol,     rtol,     zero_atol, max_steps, equal_nan,                        \
-                       low_atol, low_rtol, high_atol, high_rtol, no_zero};                         \
+                       low_atol, low_rtol, high_atol, high_rtol, no_zero,   exact};                \
         compare<FORMAT>(arrays, rules, totals, results);                                           \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(LOOKERS, 1) look_##NAME(                          \
         const void* reference, const void* candidate, uint64_t elements, uint32_t careful,         \
-        const void* table, uint32_t bits, uint32_t equal_nan, uint32_t worst, uint64_t* report) {  \
+        const void* table, uint32_t bits, uint32_t equal_nan, uint32_t worst,                      \
+        const uint64_t* chosen, uint64_t* found) {                                                 \
         Arrays arrays = {reference, candidate, elements, careful, table, bits};                    \
-        look<FORMAT>(arrays, equal_nan, worst, report);                                            \
+        look<FORMAT>(arrays, equal_nan, worst, chosen, found);                                     \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(GROUP)                                            \
+        widen_##NAME(const void* words, uint64_t bytes, const void* table, uint32_t layout,        \
+                     uint64_t count, double* values, uint64_t stride) {                            \
+        widen<FORMAT>(words, bytes, table, layout, count, values, stride);                         \
     }

@@ -114,16 +114,16 @@ impl Worst {
     pub(crate) fn look_at(
         &mut self,
         rules: &Rules,
-        mut found: impl Iterator<Item = (u64, u64, u64)>,
+        mut found: impl Iterator<Item = (u64, [u64; 2])>,
     ) {
         let mut row = Row::new(rules.format);
         loop {
-            let some: Vec<(u64, u64, u64)> = found.by_ref().take(LANES).collect();
+            let some: Vec<(u64, [u64; 2])> = found.by_ref().take(LANES).collect();
             if some.is_empty() {
                 return;
             }
-            let one = pack(rules.format, some.iter().map(|element| element.1));
-            let other = pack(rules.format, some.iter().map(|element| element.2));
+            let one = pack(rules.format, some.iter().map(|element| element.1[0]));
+            let other = pack(rules.format, some.iter().map(|element| element.1[1]));
             row.decode(rules.format, &one, &other);
             for (lane, &(index, ..)) in some.iter().enumerate() {
                 self.offer(rules, &row, lane, index);

@@ -1,10 +1,13 @@
 //! The kernels, what they keep on the device, and the launches of one comparison.
 
+use std::borrow::Cow;
+
 use assay_device::{
     Argument, BufferId, Device, DeviceError, HostBufferId, HostKind, Image, Launch, ModuleId,
     StreamId,
 };
 use assay_num::Format;
+use assay_record::Tolerance;
 
 use super::bounds::Bounds;
 use super::report::{self, RESULT_BYTES, largest_of};
@@ -35,6 +38,10 @@ const ENTRY_BYTES: u64 = 16;
 /// square; more of them are looked for on the host, in the blocks that hold them.
 const MOST_WORST: usize = 32;
 
+/// Where the numbers of the chosen blocks lie behind the totals, and the bytes of both.
+const CHOSEN: u64 = report::HEAD as u64 * 8;
+const TOTALS_BYTES: u64 = CHOSEN + 2 * MOST_WORST as u64 * 8;
+
 /// Where both arrays lie on the device.
 pub(super) struct Pair {
     pub(super) reference: (BufferId, u64),
@@ -54,11 +61,13 @@ pub(super) struct Kernels {
     modules: [Option<ModuleId>; 3],
     /// How many groups of a kernel the device holds at a time.
     resident: Vec<(&'static str, u64)>,
-    report: Kept,
+    /// Counts while they are added up, then the blocks that hold the worst elements.
+    totals: Kept,
+    /// Whether the totals are zeros: the kernel that ends a comparison leaves them so.
+    is_clean: bool,
     /// Results of blocks, then parts of the sums, then lists of the worst blocks.
     scratch: Kept,
-    /// Where the report arrives; none on a device without host buffers.
-    staging: Option<(HostBufferId, u64)>,
+    answer: Answer,
     /// The table that the device has, and its format.
     table: (Kept, Option<Format>),
 }
@@ -86,21 +95,36 @@ impl Kept {
     }
 }
 
-/// A format's kernels: which source has them, their names.
-type Names = (usize, &'static str, &'static str);
+/// A format's kernels.
+struct Names {
+    source: usize,
+    scan: &'static str,
+    look: &'static str,
+    widen: &'static str,
+}
 
 fn names(format: Format) -> Names {
+    macro_rules! of {
+        ($source:literal, $name:literal) => {
+            Names {
+                source: $source,
+                scan: concat!("compare_", $name),
+                look: concat!("look_", $name),
+                widen: concat!("widen_", $name),
+            }
+        };
+    }
     match format {
-        Format::F32 => (0, "compare_f32", "look_f32"),
-        Format::F16 => (0, "compare_f16", "look_f16"),
-        Format::Bf16 => (0, "compare_bf16", "look_bf16"),
-        Format::F64 => (0, "compare_f64", "look_f64"),
-        Format::I16 | Format::U16 => (1, "compare_int16", "look_int16"),
-        Format::I32 | Format::U32 => (1, "compare_int32", "look_int32"),
-        Format::I64 | Format::U64 => (1, "compare_int64", "look_int64"),
-        Format::Tf32 => (2, "compare_tf32", "look_tf32"),
-        _ if format.bits() == 8 => (2, "compare_table", "look_table"),
-        _ => (2, "compare_packed", "look_packed"),
+        Format::F32 => of!(0, "f32"),
+        Format::F16 => of!(0, "f16"),
+        Format::Bf16 => of!(0, "bf16"),
+        Format::F64 => of!(0, "f64"),
+        Format::I16 | Format::U16 => of!(1, "int16"),
+        Format::I32 | Format::U32 => of!(1, "int32"),
+        Format::I64 | Format::U64 => of!(1, "int64"),
+        Format::Tf32 => of!(2, "tf32"),
+        _ if format.bits() == 8 => of!(2, "table"),
+        _ => of!(2, "packed"),
     }
 }
 
@@ -109,9 +133,10 @@ impl Kernels {
         let mut kernels = Kernels {
             modules: [None; 3],
             resident: Vec::new(),
-            report: Kept::default(),
+            totals: Kept::default(),
+            is_clean: false,
             scratch: Kept::default(),
-            staging: None,
+            answer: Answer::default(),
             table: (Kept::default(), None),
         };
         kernels.module(device, 0)?;
@@ -137,18 +162,21 @@ impl Kernels {
         worst: usize,
     ) -> Result<(), CompareError> {
         let worst = found_there(worst);
-        let (source, scan, look) = names(rules.format);
+        let Names { source, scan, look, .. } = names(rules.format);
         let module = self.module(device, source)?;
-        let bytes = report::words(worst) as u64 * 8;
-        let report = self.report.of(device, bytes)?;
+        let totals = self.totals.of(device, TOTALS_BYTES)?;
         let scratch = Scratch::new(pair.blocks(), worst as u64);
         let buffer = self.scratch.of(device, scratch.bytes)?;
-        device.fill(StreamId::DEFAULT, report, 0, report::HEAD as u64 * 8, 0)?;
+        let (answer, found) = self.answer.places(device, report::words(worst) as u64 * 8)?;
+        if !self.is_clean {
+            device.fill(StreamId::DEFAULT, totals, 0, CHOSEN, 0)?;
+        }
+        self.is_clean = false;
         let arrays = self.arrays(device, rules, pair)?;
         let groups = self.groups(device, (module, scan), pair.blocks())?;
         let mut arguments = arrays.clone();
         arguments.extend(rule_arguments(rules));
-        arguments.extend([Argument::Buffer(report), Argument::Buffer(buffer)]);
+        arguments.extend([Argument::Buffer(totals), Argument::Buffer(buffer)]);
         launch(device, (module, scan), (groups, GROUP), arguments)?;
         let arguments = vec![
             Argument::Buffer(buffer),
@@ -156,7 +184,9 @@ impl Kernels {
             Argument::u32(worst as u32),
             Argument::BufferOffset(buffer, scratch.parts),
             Argument::BufferOffset(buffer, scratch.lists),
-            Argument::Buffer(report),
+            Argument::Buffer(totals),
+            Argument::BufferOffset(totals, CHOSEN),
+            answer,
         ];
         let finish = (self.module(device, 0)?, "compare_finish");
         launch(device, finish, (scratch.groups, FINISHERS), arguments)?;
@@ -165,11 +195,12 @@ impl Kernels {
             arguments.extend([
                 Argument::u32(u32::from(rules.equal_nan)),
                 Argument::u32(worst as u32),
-                Argument::Buffer(report),
+                Argument::BufferOffset(totals, CHOSEN),
+                found,
             ]);
             launch(device, (module, look), (2 * worst as u64, LOOKERS), arguments)?;
         }
-        self.send(device, report, bytes)
+        Ok(())
     }
 
     /// The arguments that say where the arrays are and how to read them.
@@ -183,21 +214,39 @@ impl Kernels {
         for (buffer, offset) in [pair.reference, pair.candidate] {
             careful |= !(device.address(buffer)? + offset).is_multiple_of(16);
         }
-        let table = if has_table(rules.format) {
-            Argument::Buffer(self.table(device, rules.format)?)
-        } else {
-            Argument::u64(0)
-        };
-        let signed = matches!(rules.format, Format::I16 | Format::I32 | Format::I64);
-        let layout = if has_table(rules.format) { rules.format.bits() } else { u32::from(signed) };
+        let [table, layout] = self.layout(device, rules.format)?;
         Ok(vec![
             Argument::BufferOffset(pair.reference.0, pair.reference.1),
             Argument::BufferOffset(pair.candidate.0, pair.candidate.1),
             Argument::u64(pair.elements),
             Argument::u32(u32::from(careful)),
             table,
-            Argument::u32(layout),
+            layout,
         ])
+    }
+
+    /// The arguments that say how to read a format.
+    pub(super) fn layout(
+        &mut self,
+        device: &mut dyn Device,
+        format: Format,
+    ) -> Result<[Argument; 2], CompareError> {
+        let signed = matches!(format, Format::I16 | Format::I32 | Format::I64);
+        if has_table(format) {
+            let table = self.table(device, format)?;
+            return Ok([Argument::Buffer(table), Argument::u32(format.bits())]);
+        }
+        Ok([Argument::u64(0), Argument::u32(u32::from(signed))])
+    }
+
+    /// The kernel that puts a format's values into `f64`.
+    pub(super) fn widener(
+        &mut self,
+        device: &mut dyn Device,
+        format: Format,
+    ) -> Result<(ModuleId, &'static str), CompareError> {
+        let names = names(format);
+        Ok((self.module(device, names.source)?, names.widen))
     }
 
     fn table(&mut self, device: &mut dyn Device, format: Format) -> Result<BufferId, CompareError> {
@@ -230,32 +279,6 @@ impl Kernels {
         Ok(blocks.min(resident))
     }
 
-    /// Sends the report to the host, behind the kernels.
-    fn send(
-        &mut self,
-        device: &mut dyn Device,
-        report: BufferId,
-        bytes: u64,
-    ) -> Result<(), CompareError> {
-        if let Some((staging, room)) = self.staging
-            && room < bytes
-        {
-            self.staging = None;
-            device.free_host(staging)?;
-        }
-        if self.staging.is_none() {
-            match device.allocate_host(bytes, HostKind::Pinned) {
-                Ok(staging) => self.staging = Some((staging, bytes)),
-                Err(DeviceError::Unsupported { .. }) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if let Some((staging, _)) = self.staging {
-            device.copy_to_host(StreamId::DEFAULT, (report, 0), (staging, 0), bytes)?;
-        }
-        Ok(())
-    }
-
     /// Waits for the report and adds what it says of a piece that starts at `first`.
     pub(super) fn collect(
         &mut self,
@@ -266,22 +289,13 @@ impl Kernels {
         seen: &mut Seen,
     ) -> Result<(), CompareError> {
         let there = found_there(worst);
-        let size = report::words(there) * 8;
-        let piece = (first, pair.elements);
-        let report = if let Some((staging, _)) = self.staging {
-            let bytes = device.host_bytes(staging)?;
-            report::decode(&bytes[..size], piece, there)
-        } else {
-            let mut bytes = vec![0; size];
-            let buffer = self.report.of(device, size as u64)?;
-            device.read(buffer, 0, &mut bytes)?;
-            report::decode(&bytes, piece, there)
-        };
+        let bytes = self.answer.bytes(device, report::words(there) * 8)?;
+        let report = report::decode(&bytes, (first, pair.elements), (there, is_exact(rules)));
+        self.is_clean = true;
         seen.counts.merge(&report.counts);
         seen.sums.push(report.sums);
         seen.max_error = seen.max_error.max(report.max_error);
-        let found =
-            report.worst.iter().map(|one| (one.index + first, one.reference, one.candidate));
+        let found = report.worst.iter().map(|one| (one.index + first, one.words));
         seen.worst.look_at(rules, found);
         if worst > MOST_WORST { self.look_here(device, rules, (pair, first), seen) } else { Ok(()) }
     }
@@ -314,6 +328,65 @@ impl Kernels {
     }
 }
 
+/// Where the report arrives: in the host's memory, into which the kernels write it, or on a device
+/// without such memory in a buffer.
+#[derive(Debug, Default)]
+struct Answer {
+    mapped: Option<(HostBufferId, u64)>,
+    buffer: Kept,
+}
+
+impl Answer {
+    /// The places of the counts and of the worst elements, for a kernel.
+    fn places(
+        &mut self,
+        device: &mut dyn Device,
+        bytes: u64,
+    ) -> Result<(Argument, Argument), CompareError> {
+        const HEAD: u64 = report::HEAD as u64 * 8;
+        if let Some((buffer, room)) = self.mapped
+            && room < bytes
+        {
+            self.mapped = None;
+            device.free_host(buffer)?;
+        }
+        if self.mapped.is_none() {
+            match device.allocate_host(bytes, HostKind::Mapped) {
+                Ok(buffer) => self.mapped = Some((buffer, bytes)),
+                Err(DeviceError::Unsupported { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some((buffer, _)) = self.mapped {
+            let address = device.host_address(buffer)?;
+            return Ok((Argument::u64(address), Argument::u64(address + HEAD)));
+        }
+        let buffer = self.buffer.of(device, bytes)?;
+        Ok((Argument::Buffer(buffer), Argument::BufferOffset(buffer, HEAD)))
+    }
+
+    /// Waits for the report.
+    fn bytes<'a>(
+        &mut self,
+        device: &'a mut dyn Device,
+        size: usize,
+    ) -> Result<Cow<'a, [u8]>, CompareError> {
+        if let Some((buffer, _)) = self.mapped {
+            let bytes: &[u8] = device.host_bytes(buffer)?;
+            return Ok(Cow::Borrowed(bytes.get(..size).unwrap_or(bytes)));
+        }
+        let mut bytes = vec![0; size];
+        let buffer = self.buffer.of(device, size as u64)?;
+        device.read(buffer, 0, &mut bytes)?;
+        Ok(Cow::Owned(bytes))
+    }
+}
+
+/// Whether only equal values are allowed.
+fn is_exact(rules: &Rules) -> bool {
+    rules.tolerance == Tolerance::EXACT
+}
+
 /// How many of the worst the device looks for.
 fn found_there(worst: usize) -> usize {
     if worst > MOST_WORST { 0 } else { worst }
@@ -336,7 +409,7 @@ impl Scratch {
     }
 }
 
-fn rule_arguments(rules: &Rules) -> [Argument; 10] {
+fn rule_arguments(rules: &Rules) -> [Argument; 11] {
     let double = |value: f64| Argument::Bytes(value.to_le_bytes().to_vec());
     let (tolerance, bounds) = (&rules.tolerance, Bounds::new(rules));
     [
@@ -350,6 +423,7 @@ fn rule_arguments(rules: &Rules) -> [Argument; 10] {
         Argument::f32(bounds.high_atol),
         Argument::f32(bounds.high_rtol),
         Argument::f32(bounds.no_zero),
+        Argument::u32(u32::from(is_exact(rules))),
     ]
 }
 

@@ -19,18 +19,17 @@ mod place {
     pub(super) const NOT_FIRST_OUTSIDE: usize = MAX_STEPS + 2;
     pub(super) const SUMS: usize = MAX_STEPS + 5;
     pub(super) const MAX_ERROR: usize = SUMS + 3;
-    pub(super) const CHOSEN: usize = MAX_ERROR + 1;
+    pub(super) const WORST: usize = MAX_ERROR + 1;
 }
 
-/// Words in front of the worst elements, all of which begin as zeros.
-pub(super) const HEAD: usize = place::CHOSEN;
+/// Words in front of the worst elements.
+pub(super) const HEAD: usize = place::WORST;
 
 /// An element that the kernels found: its index, and the words of both arrays.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct FoundElement {
     pub(super) index: u64,
-    pub(super) reference: u64,
-    pub(super) candidate: u64,
+    pub(super) words: [u64; 2],
 }
 
 /// A report, decoded.
@@ -38,32 +37,51 @@ pub(super) struct Report {
     pub(super) counts: Counts,
     pub(super) sums: [f64; 3],
     pub(super) max_error: f64,
-    /// Of all lists, in the arrays' order, none twice.
+    /// The worst by either measure, in the arrays' order, none twice.
     pub(super) worst: Vec<FoundElement>,
 }
 
-/// Words of a report of so many of the worst: the blocks they are in, and a list for each.
+/// Words of a report of so many of the worst: as many lists of them by either measure.
 pub(super) fn words(worst: usize) -> usize {
-    HEAD + 2 * worst + 2 * worst * worst * 3
+    HEAD + 2 * worst * worst * 4
 }
 
-/// Decodes a report of a piece that starts at `first`.
-pub(super) fn decode(bytes: &[u8], (first, elements): (u64, u64), worst: usize) -> Report {
+/// Decodes a report of a piece that starts at `first`. Where nothing but equality is allowed,
+/// everything that lies apart is outside.
+pub(super) fn decode(
+    bytes: &[u8],
+    (first, elements): (u64, u64),
+    (worst, is_exact): (usize, bool),
+) -> Report {
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
-    let lists = words.get(HEAD + 2 * worst..).unwrap_or_default().as_chunks::<3>().0;
-    let mut found: Vec<FoundElement> = lists
-        .iter()
-        .filter(|[index, ..]| *index < elements)
-        .map(|&[index, reference, candidate]| FoundElement { index, reference, candidate })
-        .collect();
+    let lists = words.get(HEAD..).unwrap_or_default().as_chunks::<4>().0;
+    let mut found = Vec::with_capacity(2 * worst);
+    for lists in lists.chunks(worst.pow(2).max(1)) {
+        found.extend(worst_of(lists, worst));
+    }
     found.sort_unstable();
     found.dedup();
+    let mut counts = counts_of(&words, (first, elements));
+    if is_exact {
+        counts.outside = counts.finite().saturating_sub(counts.histogram[0]);
+    }
     Report {
-        counts: counts_of(&words, (first, elements)),
+        counts,
         sums: [0, 1, 2].map(|at| f64::from_bits(words[place::SUMS + at])),
         max_error: f64::from_bits(words[place::MAX_ERROR]),
         worst: found,
     }
+}
+
+/// The worst of some lists by one measure, which comes first in each entry; of equals the earlier.
+fn worst_of(lists: &[[u64; 4]], worst: usize) -> impl Iterator<Item = FoundElement> + use<> {
+    let mut all: Vec<[u64; 4]> = lists.iter().copied().filter(|entry| entry[0] > 0).collect();
+    let order = |entry: &[u64; 4]| (u64::MAX - entry[0], entry[1]);
+    if all.len() > worst && worst > 0 {
+        all.select_nth_unstable_by_key(worst - 1, order);
+    }
+    all.truncate(worst);
+    all.into_iter().map(|[_, index, one, other]| FoundElement { index, words: [one, other] })
 }
 
 fn counts_of(words: &[u64], (first, elements): (u64, u64)) -> Counts {
