@@ -1,9 +1,11 @@
 //! Bands of reduction order: how far each element moves when the reference's own sums are taken in
 //! another order, and whether a candidate stays within.
 
+mod lanes;
 mod map;
 mod spread;
 mod stream;
+mod there;
 mod verdict;
 
 use assay_num::random::SplitMix64;
@@ -14,6 +16,7 @@ use crate::compare::{Options, compare};
 use crate::error::CompareError;
 use crate::operation::{Operation, run};
 use crate::shuffle::Shuffle;
+pub(crate) use lanes::BLOCK as BAND_BLOCK;
 pub use map::shuffled_map;
 use spread::{Lean, Spread, Totals, width};
 pub use stream::compare_shuffled;
@@ -64,25 +67,7 @@ impl Bands {
         shuffle: &Shuffle<'_>,
         options: &BandOptions,
     ) -> Result<Bands, CompareError> {
-        check(options)?;
-        let mut run = |inputs: &[Tensor]| run("reference", reference, inputs);
-        let plain = run(inputs)?;
-        let random = SplitMix64::new(options.seed);
-        let mut outputs = Vec::new();
-        for index in 0..options.shuffles {
-            let mut random = random.fork(&index.to_string());
-            let output = run(&shuffle.apply(inputs, &mut random)?)?;
-            if output.shape() != plain.shape() || output.format() != plain.format() {
-                return Err(CompareError::Band(format!(
-                    "the reference gave {} {:?} for its inputs, and {} {:?} for shuffle {index}",
-                    plain.format(),
-                    plain.shape(),
-                    output.format(),
-                    output.shape()
-                )));
-            }
-            outputs.push(output);
-        }
+        let (plain, outputs) = outputs(reference, inputs, shuffle, options)?;
         Ok(Bands::of(plain, &outputs, shuffle.name(), options))
     }
 
@@ -146,6 +131,35 @@ impl Bands {
         };
         Ok(seen.decide(comparison, &measured))
     }
+}
+
+/// The outputs for the inputs as they are and for every shuffle of them.
+fn outputs(
+    reference: &mut Operation<'_>,
+    inputs: &[Tensor],
+    shuffle: &Shuffle<'_>,
+    options: &BandOptions,
+) -> Result<(Tensor, Vec<Tensor>), CompareError> {
+    check(options)?;
+    let mut run = |inputs: &[Tensor]| run("reference", reference, inputs);
+    let plain = run(inputs)?;
+    let random = SplitMix64::new(options.seed);
+    let mut outputs = Vec::new();
+    for index in 0..options.shuffles {
+        let mut random = random.fork(&index.to_string());
+        let output = run(&shuffle.apply(inputs, &mut random)?)?;
+        if output.shape() != plain.shape() || output.format() != plain.format() {
+            return Err(CompareError::Band(format!(
+                "the reference gave {} {:?} for its inputs, and {} {:?} for shuffle {index}",
+                plain.format(),
+                plain.shape(),
+                output.format(),
+                output.shape()
+            )));
+        }
+        outputs.push(output);
+    }
+    Ok((plain, outputs))
 }
 
 fn decoded(view: &ArrayView<'_>, (first, count): (u64, u64)) -> Vec<f64> {

@@ -5,6 +5,7 @@
 //! rounded first, and arrays that are not aligned to their own elements, are read back and compared
 //! here.
 
+mod bands;
 mod bounds;
 mod kernels;
 mod report;
@@ -20,6 +21,8 @@ use crate::counts::BLOCK;
 use crate::error::CompareError;
 use crate::judge::{Seen, judge};
 use crate::source::{Source, SourceError};
+use bands::BandKernels;
+pub(crate) use bands::{MOST_WORST, Part, Piece};
 use kernels::{Kept, Kernels, Pair};
 
 /// Blocks of a piece that is sent to the device, 2^23 elements.
@@ -47,6 +50,7 @@ pub struct DeviceComparer {
     piece_blocks: u64,
     /// Room for a piece of each array.
     pieces: [Kept; 2],
+    bands: BandKernels,
 }
 
 impl DeviceComparer {
@@ -57,7 +61,12 @@ impl DeviceComparer {
     /// Whatever the device says.
     pub fn new(device: &mut dyn Device) -> Result<DeviceComparer, CompareError> {
         let kernels = Kernels::new(device)?;
-        Ok(DeviceComparer { kernels, piece_blocks: PIECE_BLOCKS, pieces: Default::default() })
+        Ok(DeviceComparer {
+            kernels,
+            piece_blocks: PIECE_BLOCKS,
+            pieces: Default::default(),
+            bands: BandKernels::default(),
+        })
     }
 
     /// Sends at least so many blocks of [`crate::BLOCK`] elements at a time: the next power of two.

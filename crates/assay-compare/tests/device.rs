@@ -3,6 +3,7 @@
 
 mod arrays;
 
+use arrays::shuffled::{a_product_is_as_on_the_cpu, bands_are_as_on_the_cpu};
 use arrays::{
     SEED, every_format_is_as_on_the_cpu, held_against_the_cpu, other_ways_are_as_on_the_cpu, pair,
 };
@@ -26,6 +27,14 @@ fn the_emulated_kernel_gives_the_bits_of_the_cpu() {
 fn other_ways_through_the_emulated_kernels_give_the_bits_of_the_cpu() {
     let mut device = assay_device::open("emulator:sm_90").expect("opened");
     other_ways_are_as_on_the_cpu(&mut *device);
+}
+
+#[test]
+fn bands_on_the_emulator_are_those_of_the_cpu() {
+    let mut device = assay_device::open("emulator:sm_90").expect("opened");
+    bands_are_as_on_the_cpu(&mut *device, &Format::ALL, &[1, 700]);
+    bands_are_as_on_the_cpu(&mut *device, &[Format::F32, Format::U4], &[9_001]);
+    a_product_is_as_on_the_cpu(&mut *device);
 }
 
 /// Two tensors of a format, and the device's comparison of them in pieces of two blocks.

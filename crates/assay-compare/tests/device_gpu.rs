@@ -11,6 +11,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::time::Instant;
 
+use arrays::shuffled::{a_product_is_as_on_the_cpu, bands_are_as_on_the_cpu};
 use arrays::{
     SEED, every_format_is_as_on_the_cpu, held_against_the_cpu, other_ways_are_as_on_the_cpu,
 };
@@ -57,6 +58,14 @@ fn the_kernels_give_the_bits_of_the_cpu_gpu() {
         let what = (format, 20_000_003, 0);
         held_against_the_cpu(device, &mut comparer, what, &Options::default());
     }
+}
+
+#[test]
+fn bands_are_those_of_the_cpu_gpu() {
+    let Some(mut device) = gpu("bands_are_those_of_the_cpu_gpu") else { return };
+    bands_are_as_on_the_cpu(&mut *device, &Format::ALL, &[1, 9_001]);
+    bands_are_as_on_the_cpu(&mut *device, &[Format::F32, Format::Bf16], &[150_001]);
+    a_product_is_as_on_the_cpu(&mut *device);
 }
 
 /// So many blocks that more groups add them up than a group has threads: whole numbers, whose sums

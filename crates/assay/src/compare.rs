@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Compare there, piece by piece: `cuda`, `cuda:1`, `emulator:sm_90`; else on the CPU
-    #[arg(long, value_name = "NAME", conflicts_with = "banded")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) device: Option<String>,
     /// When to colour words
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
@@ -275,14 +275,15 @@ fn pair(
         let candidate = sides.candidate.file.tensor(other, arguments.format);
         let candidate = candidate.map_err(|error| format!("the candidate: {error}"))?;
         let title = arguments.svg.is_some().then_some(sides.candidate.shown.as_str());
-        let (comparison, drawn) = computed.judge(&candidate, options, title)?;
+        let (comparison, drawn) = computed.judge(&candidate, options, (title, there))?;
         *map = drawn;
         return Ok(comparison);
     }
     let (mut reference, mut candidate) = sources(arguments, sides, (one, other))?;
     if let Some(shuffled) = &sides.shuffled {
         let asked = arguments.reference_format.or(arguments.format);
-        return shuffled.judge(&mut *reference, &mut *candidate, (one, is_only, asked), options);
+        let of = (one, is_only, asked);
+        return shuffled.judge(&mut *reference, &mut *candidate, of, (options, there));
     }
     let bar = elements_bar(candidate.shape());
     let mut progress = |done| bar.set_position(done);

@@ -3,6 +3,7 @@
 
 use assay_num::Format;
 
+use super::lanes::{BLOCK, BlockSum};
 use crate::counts::class_index;
 use crate::judge::ulp_at;
 use crate::student;
@@ -24,9 +25,11 @@ pub(super) struct Spread {
 #[derive(Clone, Debug)]
 pub(super) struct Totals {
     /// How far each shuffle leans: the sum of its distances from the mean, in deviations.
-    leans: Vec<f64>,
+    pub(super) leans: Vec<BlockSum>,
     /// The same of magnitudes: positive away from zero.
-    outward: Vec<f64>,
+    pub(super) outward: Vec<BlockSum>,
+    /// Elements with a band or without.
+    elements: u64,
     /// Elements with a band.
     pub(super) finite: u64,
     /// The widest band's deviation, in steps of the format.
@@ -61,13 +64,23 @@ pub(super) fn width(shuffles: usize, elements: u64, false_alarm: f64) -> f64 {
 
 impl Totals {
     pub(super) fn new(shuffles: usize) -> Totals {
-        let leans = vec![0.0; shuffles];
-        Totals { outward: leans.clone(), leans, finite: 0, widest_ulp: 0.0 }
+        let leans = vec![BlockSum::new(); shuffles];
+        Totals { outward: leans.clone(), leans, elements: 0, finite: 0, widest_ulp: 0.0 }
     }
 
     /// How far a candidate may lean, in values and in magnitudes.
     pub(super) fn leans(&self, false_alarm: f64) -> [Lean; 2] {
-        [&self.leans, &self.outward].map(|leans| lean(leans, self.finite, false_alarm))
+        [&self.leans, &self.outward].map(|leans| {
+            let leans: Vec<f64> = leans.iter().map(BlockSum::total).collect();
+            lean(&leans, self.finite, false_alarm)
+        })
+    }
+
+    fn pass(&mut self) {
+        self.elements += 1;
+        if self.elements.is_multiple_of(BLOCK) {
+            self.leans.iter_mut().chain(&mut self.outward).for_each(BlockSum::end_block);
+        }
     }
 }
 
@@ -107,8 +120,8 @@ impl Spread {
                     let leans = totals.leans.iter_mut().zip(&mut totals.outward);
                     for ((lean, outward), value) in leans.zip(all()) {
                         let distance = (value - mean) / spread;
-                        *lean += distance;
-                        *outward += side * distance;
+                        lean.add(totals.elements, distance);
+                        outward.add(totals.elements, side * distance);
                     }
                     totals.widest_ulp = totals.widest_ulp.max(spread / ulp);
                 }
@@ -116,6 +129,7 @@ impl Spread {
             self.mean.push(mean);
             self.deviation.push(spread);
             self.classes.push(classes);
+            totals.pass();
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::judge::outcome;
 use crate::source::{Source, SourceError};
 
 /// Elements that are read at a time.
-const PIECE: u64 = 1 << 16;
+pub(super) const PIECE: u64 = 1 << 16;
 
 /// Holds a candidate against a reference and against the outputs of the reference for shuffled
 /// inputs: each element against its own band, as [`super::Bands::judge`] does.
@@ -133,7 +133,7 @@ pub(super) fn decoded(
     Ok(values)
 }
 
-fn name_of(at: usize) -> String {
+pub(super) fn name_of(at: usize) -> String {
     format!("the shuffled output {}", at + 1)
 }
 
@@ -156,7 +156,7 @@ fn fits(
     Ok(())
 }
 
-fn break_off(comparison: &mut Comparison, why: &str, seen: u64) {
+pub(super) fn break_off(comparison: &mut Comparison, why: &str, seen: u64) {
     let reason = format!("only {seen} of {} held against their bands", comparison.elements);
     comparison.broke_off.get_or_insert(why.to_owned());
     comparison.findings.push(Finding {

@@ -5,6 +5,7 @@ use assay_record::{
     BandEvidence, Comparison, Finding, FindingKind, Number, Outcome, Tolerance, WorstElement,
 };
 
+use super::lanes::{BLOCK, BlockSum};
 use super::spread::{Lean, Spread, side};
 use crate::array::coordinates;
 use crate::counts::class_index;
@@ -15,28 +16,28 @@ pub(super) struct Seen {
     z: f64,
     /// How many of the worst elements to keep.
     room: usize,
-    elements: u64,
-    outside: u64,
-    first_outside: Option<u64>,
-    other_class: u64,
-    first_other_class: Option<u64>,
+    pub(super) elements: u64,
+    pub(super) outside: u64,
+    pub(super) first_outside: Option<u64>,
+    pub(super) other_class: u64,
+    pub(super) first_other_class: Option<u64>,
     /// Elements in whose place a zero would be outside.
-    zero_would_fail: u64,
+    pub(super) zero_would_fail: u64,
     /// Elements whose mean is not zero.
-    nonzero: u64,
-    max_ratio: f64,
-    lean: f64,
-    outward: f64,
+    pub(super) nonzero: u64,
+    pub(super) max_ratio: f64,
+    pub(super) lean: BlockSum,
+    pub(super) outward: BlockSum,
     worst: Vec<Worst>,
 }
 
 /// An element far out of its band.
 #[derive(Clone, Copy)]
-struct Worst {
-    ratio: f64,
-    index: u64,
-    value: f64,
-    mean: f64,
+pub(super) struct Worst {
+    pub(super) ratio: f64,
+    pub(super) index: u64,
+    pub(super) value: f64,
+    pub(super) mean: f64,
 }
 
 /// Where the bands come from and how wide they are.
@@ -87,8 +88,8 @@ impl Seen {
             zero_would_fail: 0,
             nonzero: 0,
             max_ratio: 0.0,
-            lean: 0.0,
-            outward: 0.0,
+            lean: BlockSum::new(),
+            outward: BlockSum::new(),
             worst: Vec::new(),
         }
     }
@@ -101,9 +102,17 @@ impl Seen {
         }
     }
 
-    fn look_at(&mut self, value: f64, (classes, mean, spread): (u8, f64, f64)) {
-        let index = self.elements;
+    fn look_at(&mut self, value: f64, band: (u8, f64, f64)) {
+        self.place(value, band);
         self.elements += 1;
+        if self.elements.is_multiple_of(BLOCK) {
+            self.lean.end_block();
+            self.outward.end_block();
+        }
+    }
+
+    fn place(&mut self, value: f64, (classes, mean, spread): (u8, f64, f64)) {
+        let index = self.elements;
         if classes & 1 << class_index(value) == 0 {
             self.other_class += 1;
             self.first_other_class.get_or_insert(index);
@@ -124,13 +133,18 @@ impl Seen {
             self.first_outside.get_or_insert(index);
         } else if spread > 0.0 {
             // What is outside is found by itself and must not look like a lean of all.
-            self.lean += error / spread;
-            self.outward += side(mean, spread) * error / spread;
+            self.lean.add(index, error / spread);
+            self.outward.add(index, side(mean, spread) * error / spread);
         }
         self.max_ratio = self.max_ratio.max(ratio);
-        let place = self.worst.partition_point(|other| other.ratio >= ratio);
-        if ratio > 0.0 && place < self.room {
-            self.worst.insert(place, Worst { ratio, index, value, mean });
+        self.keep(Worst { ratio, index, value, mean });
+    }
+
+    /// Keeps an element, behind all those seen, if it is among the worst.
+    pub(super) fn keep(&mut self, worst: Worst) {
+        let place = self.worst.partition_point(|other| other.ratio >= worst.ratio);
+        if worst.ratio > 0.0 && place < self.room {
+            self.worst.insert(place, worst);
             self.worst.truncate(self.room);
         }
     }
@@ -140,7 +154,7 @@ impl Seen {
         let decided = [FindingKind::Tolerance, FindingKind::Vacuous, FindingKind::Class];
         comparison.findings.retain(|finding| !decided.contains(&finding.kind));
         let root = (measured.finite.max(1) as f64).sqrt();
-        let leans = [self.lean / root, self.outward / root];
+        let leans = [self.lean.total() / root, self.outward.total() / root];
         let shape = comparison.shape.clone();
         comparison.findings.extend(self.elements_outside(&shape));
         comparison.findings.extend(leaning(leans, measured));

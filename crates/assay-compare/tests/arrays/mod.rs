@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+pub(crate) mod shuffled;
+
 use assay_compare::{DeviceArray, DeviceComparer, Options, Tensor, compare};
 use assay_device::{Allocation, Device};
 use assay_num::Format;

@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 
 use assay_compare::{
-    BandOptions, Bands, Options, Shuffle, Source, Tensor, compare_shuffled, matmul, shuffled_map,
-    sum_last_dim,
+    BandOptions, Bands, CompareError, Operation, Options, Shuffle, Source, Tensor,
+    compare_shuffled, matmul, shuffled_map, sum_last_dim,
 };
 use assay_num::Format;
 use assay_record::{Comparison, ErrorMap};
 use clap::Args;
 
+use super::device::There;
 use super::input::{Input, unreadable};
 use super::{elements_bar, format, progress_bar, with_causes};
 use crate::failure::Failure;
@@ -152,7 +153,7 @@ impl Computed {
         &self,
         candidate: &Tensor,
         options: &Options,
-        title: Option<&str>,
+        (title, there): (Option<&str>, &mut Option<There>),
     ) -> Result<(Comparison, Option<ErrorMap>), String> {
         let (format, shape) = (candidate.format(), candidate.shape());
         if let Some(own) = self.shape()
@@ -179,14 +180,36 @@ impl Computed {
             bar.inc(1);
             output
         };
-        let shuffle = if self.is_product { Shuffle::matmul_k() } else { Shuffle::last_dim() };
-        let bands = Bands::measure(&mut reference, &self.inputs, &shuffle, &self.options);
+        let judged = self.banded(&mut reference, candidate, options, (title, there));
         bar.finish_and_clear();
-        let judged = bands.and_then(|bands| {
-            let comparison = bands.judge(&candidate.view(), options)?;
-            Ok((comparison, title.map(|title| bands.map(title, &candidate.view()))))
-        });
         judged.map_err(|error| with_causes(&error))
+    }
+
+    fn banded(
+        &self,
+        reference: &mut Operation<'_>,
+        candidate: &Tensor,
+        options: &Options,
+        (title, there): (Option<&str>, &mut Option<There>),
+    ) -> Result<(Comparison, Option<ErrorMap>), CompareError> {
+        let shuffle = if self.is_product { Shuffle::matmul_k() } else { Shuffle::last_dim() };
+        let draw = |bands: &Bands| title.map(|title| bands.map(title, &candidate.view()));
+        let Some(there) = there else {
+            let bands = Bands::measure(reference, &self.inputs, &shuffle, &self.options)?;
+            return Ok((bands.judge(&candidate.view(), options)?, draw(&bands)));
+        };
+        let comparison = there.compare_with_shuffles_of(
+            (&mut *reference, &self.inputs),
+            &mut candidate.clone(),
+            &shuffle,
+            (options, &self.options),
+        )?;
+        if title.is_none() {
+            return Ok((comparison, None));
+        }
+        // A picture is drawn on the CPU.
+        let bands = Bands::measure(reference, &self.inputs, &shuffle, &self.options)?;
+        Ok((comparison, draw(&bands)))
     }
 }
 
@@ -220,17 +243,19 @@ impl Shuffled {
         reference: &mut dyn Source,
         candidate: &mut dyn Source,
         (name, is_only, asked): (&str, bool, Option<Format>),
-        options: &Options,
+        (options, there): (&Options, &mut Option<There>),
     ) -> Result<Comparison, String> {
         let mut outputs = self.outputs(reference.shape(), (name, is_only, asked))?;
         let bar = elements_bar(reference.shape());
-        let judged = compare_shuffled(
-            reference,
-            candidate,
-            &mut outputs,
-            (options, &self.options),
-            &mut |done| bar.set_position(done),
-        );
+        let mut progress = |done| bar.set_position(done);
+        let options = (options, &self.options);
+        let judged = match there {
+            Some(there) => {
+                let pair = (reference, candidate);
+                there.compare_shuffled(pair, &mut outputs, options, &mut progress)
+            }
+            None => compare_shuffled(reference, candidate, &mut outputs, options, &mut progress),
+        };
         bar.finish_and_clear();
         judged.map_err(|error| with_causes(&error))
     }

@@ -1,6 +1,8 @@
 //! `--device`: tensors of files compared on a device, a piece at a time.
 
-use assay_compare::{CompareError, DeviceComparer, Options, Source};
+use assay_compare::{
+    BandOptions, CompareError, DeviceComparer, Operation, Options, Shuffle, Source, Tensor,
+};
 use assay_device::Device;
 use assay_record::Comparison;
 
@@ -38,5 +40,28 @@ impl There {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Comparison, CompareError> {
         self.comparer.compare_sources(&mut *self.device, pair, options, progress)
+    }
+
+    /// Holds a tensor against the bands of outputs that are given.
+    pub(super) fn compare_shuffled(
+        &mut self,
+        pair: (&mut dyn Source, &mut dyn Source),
+        outputs: &mut [Box<dyn Source>],
+        options: (&Options, &BandOptions),
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Comparison, CompareError> {
+        self.comparer.compare_shuffled(&mut *self.device, pair, outputs, options, progress)
+    }
+
+    /// Holds a tensor against the bands of a reference that is computed here.
+    pub(super) fn compare_with_shuffles_of(
+        &mut self,
+        reference: (&mut Operation<'_>, &[Tensor]),
+        candidate: &mut dyn Source,
+        shuffle: &Shuffle<'_>,
+        options: (&Options, &BandOptions),
+    ) -> Result<Comparison, CompareError> {
+        let device = &mut *self.device;
+        self.comparer.compare_with_shuffles_of(device, reference, candidate, shuffle, options)
     }
 }
