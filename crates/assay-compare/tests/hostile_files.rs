@@ -178,6 +178,62 @@ fn what_is_no_file_is_refused_at_once() {
     }
 }
 
+/// Small files of every kind.
+fn kinds() -> Vec<Vec<u8>> {
+    let array = npy(&described("(2, 3)"), &[1; 24]);
+    let turned = npy(&described("(2, 3)").replace("False", "True"), &[1; 24]);
+    let tensors = [tensor("a", "[2]", 0, 8), tensor("b", "[3]", 8, 20)];
+    let tensors = safetensors(&format!("{{{}}}", tensors.join(",")), &[1; 20]);
+    let mut all = vec![array.clone(), turned.clone(), tensors];
+    for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+        for large in [false, true] {
+            let options = zip::write::SimpleFileOptions::default()
+                .compression_method(method)
+                .large_file(large);
+            let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+            for (name, bytes) in [("a.npy", &array), ("b.npy", &turned)] {
+                archive.start_file(name, options).expect("started");
+                std::io::Write::write_all(&mut archive, bytes).expect("written");
+            }
+            let bytes = archive.finish().expect("finished").into_inner();
+            // One without its list too.
+            let list = bytes.windows(4).position(|four| four == b"PK\x01\x02").expect("a list");
+            all.push(bytes[..list].to_vec());
+            all.push(bytes);
+        }
+    }
+    all
+}
+
+#[test]
+fn no_byte_of_a_file_makes_it_panic_or_take_long_whatever_it_says() {
+    let mut compared = 0u64;
+    for (kind, bytes) in kinds().iter().enumerate() {
+        for at in 0..bytes.len() {
+            for changed in [0x00, 0xff, bytes[at] ^ 0x01, bytes[at] ^ 0x80, b'9', b'-'] {
+                let mut bytes = bytes.clone();
+                bytes[at] = changed;
+                let scratch = Scratch::of("byte", &bytes);
+                let start = std::time::Instant::now();
+                let Ok(file) = ArrayFile::open(&scratch.0) else { continue };
+                for entry in file.entries() {
+                    let _ = file.tensor(&entry.name, None);
+                    let _ = file.slices(&entry.name, None);
+                    let both = [(); 2].map(|()| file.source(&entry.name, None));
+                    if let [Ok(mut one), Ok(mut other)] = both {
+                        let options = Options::default();
+                        let found = compare_sources(&mut *one, &mut *other, &options);
+                        compared += u64::from(found.is_ok());
+                    }
+                }
+                let took = start.elapsed().as_secs();
+                assert!(took < 10, "kind {kind}, byte {at} as {changed:#x}: {took} s");
+            }
+        }
+    }
+    assert!(compared > 10_000, "many are still files of arrays: {compared}");
+}
+
 #[test]
 fn thousands_of_arrays_are_found_by_name_in_no_time() {
     let count = 100_000u64;
