@@ -29,6 +29,9 @@ use input::Input;
 
 /// What can be typed after `assay compare`.
 #[derive(Clone, Debug, Args)]
+#[command(override_usage = "assay compare [OPTIONS] <REFERENCE> <CANDIDATE>
+       assay compare [OPTIONS] --sum-of <X> <CANDIDATE>
+       assay compare [OPTIONS] --matmul-of <A> <B> <CANDIDATE>")]
 pub(crate) struct Arguments {
     /// What is right (left out where it is computed) and what is tested: .npy, .npz or .safetensors
     /// files, or arrays of them as `FILE:NAME`
@@ -72,8 +75,6 @@ pub(crate) struct Arguments {
     /// Draw where the first tensor that fails differs, else the first, over its last two axes
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) bands: bands::BandArguments,
     /// Write everything as JSON to a file, or to stdout in place of the tables with `-`
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -83,6 +84,9 @@ pub(crate) struct Arguments {
     /// When to colour words
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
+    // Last, since what comes after it in the help would come under its heading.
+    #[command(flatten)]
+    pub(crate) bands: bands::BandArguments,
 }
 
 /// The most of the worst elements that are named.

@@ -278,6 +278,18 @@ fn the_picture_of_bands_shows_what_is_allowed_computed_or_given() {
 }
 
 #[test]
+fn outputs_of_inputs_that_were_not_shuffled_are_told_of() {
+    let scratch = Scratch::new("same");
+    let right = scratch.sums("right", &row_sums(in_order));
+    let (_, out, _) =
+        assay(&[&[right.as_str(), &right, "--shuffled"], &[right.as_str(); 5][..]].concat());
+    assert!(out.contains("note: the shuffled outputs differ from each other by no more"), "{out}");
+    let x = scratch.input();
+    let (_, out, _) = assay(&[&right, "--sum-of", &x]);
+    assert!(!out.contains("were the inputs shuffled"), "{out}");
+}
+
+#[test]
 fn requests_for_bands_that_make_no_sense_are_refused_with_the_reason() {
     let scratch = Scratch::new("refused");
     let x = scratch.input();

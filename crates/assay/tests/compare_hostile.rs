@@ -197,6 +197,21 @@ fn what_is_missing_from_the_request_is_said_with_what_to_type() {
 }
 
 #[test]
+fn the_help_shows_every_way_to_ask_and_options_under_their_own_heading() {
+    let scratch = Scratch::new("help");
+    let (code, out, _) = scratch.assay(&["--help"]);
+    assert_eq!(code, 0);
+    for way in ["<REFERENCE> <CANDIDATE>", "--sum-of <X> <CANDIDATE>", "--matmul-of <A> <B> <"] {
+        assert!(out.contains(&format!("assay compare [OPTIONS] {way}")), "{out}");
+    }
+    let (own, bands) = out.split_once("Bands: ").expect("a heading");
+    for option in ["--json", "--svg", "--device", "--color", "--help"] {
+        assert!(own.contains(option) && !bands.contains(&format!("{option} ")), "{option}: {out}");
+    }
+    assert!(bands.contains("--shuffles") && !own.contains("--shuffles"), "{out}");
+}
+
+#[test]
 fn a_reference_that_would_not_fit_into_memory_is_not_computed() {
     let scratch = Scratch::new("memory");
     let one = scratch.file("one.npy", &line(&[1.0]));

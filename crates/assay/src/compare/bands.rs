@@ -257,7 +257,14 @@ impl Shuffled {
             None => compare_shuffled(reference, candidate, &mut outputs, options, &mut progress),
         };
         bar.finish_and_clear();
-        judged.map_err(|error| with_causes(&error))
+        let mut comparison = judged.map_err(|error| with_causes(&error))?;
+        let widest = comparison.band.as_ref().and_then(|band| band.widest_ulp);
+        if widest.is_some_and(|ulp| ulp <= 0.5) {
+            let note = "the shuffled outputs differ from each other by no more than their rounding: \
+                        were the inputs shuffled?";
+            comparison.notes.push(note.to_owned());
+        }
+        Ok(comparison)
     }
 
     /// Draws where a candidate lies in the bands of one tensor.
