@@ -260,8 +260,8 @@ impl Shuffled {
         let mut comparison = judged.map_err(|error| with_causes(&error))?;
         let widest = comparison.band.as_ref().and_then(|band| band.widest_ulp);
         if widest.is_some_and(|ulp| ulp <= 0.5) {
-            let note = "the shuffled outputs differ from each other by no more than their rounding: \
-                        were the inputs shuffled?";
+            let note = "the shuffled outputs differ from each other by no more than their \
+                        rounding: were the inputs shuffled?";
             comparison.notes.push(note.to_owned());
         }
         Ok(comparison)
