@@ -20,6 +20,17 @@ const ELEMENTS: usize = 1 << 23;
 
 const ROUNDS: usize = 11;
 
+const FORMATS: [Format; 8] = [
+    Format::F32,
+    Format::F16,
+    Format::Bf16,
+    Format::F64,
+    Format::E4m3,
+    Format::I8,
+    Format::I16,
+    Format::I32,
+];
+
 /// How a candidate differs from its reference.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Pattern {
@@ -132,7 +143,7 @@ fn main() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
     say(&format!("{ELEMENTS} elements, {ROUNDS} rounds, one thread, seed {SEED}"));
     say("case                     GB/s least  median   of the sum's");
-    for format in [Format::F32, Format::F16, Format::Bf16, Format::F64] {
+    for format in FORMATS {
         let patterns = [Pattern::Equal, Pattern::Near, Pattern::Far, Pattern::Zeros];
         let mut wanted = patterns.to_vec();
         wanted.retain(|&pattern| {

@@ -9,7 +9,6 @@ mod bands;
 mod bounds;
 mod kernels;
 mod report;
-mod table;
 
 use assay_device::{BufferId, Device, DeviceError};
 use assay_num::Format;

@@ -41,6 +41,7 @@ mod shuffle;
 mod source;
 mod student;
 mod sums;
+mod table;
 mod tables;
 mod tree;
 mod worst;

@@ -5,7 +5,9 @@
 
 #![expect(clippy::needless_bitwise_bool, reason = "a loop without branches becomes vectors")]
 
+mod formats;
 mod narrow;
+mod small;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,7 @@ pub(crate) struct Quick {
     bounds: Bounds,
     narrow: narrow::Row,
     wide: wide::Row,
+    small: Option<small::LookUp>,
 }
 
 /// What one look at a row tells.
@@ -42,8 +45,12 @@ struct Found {
 
 impl Quick {
     pub(crate) fn new(rules: &Rules) -> Quick {
-        let bounds = Bounds::new(rules);
-        Quick { bounds, narrow: narrow::Row::new(), wide: wide::Row::new() }
+        Quick {
+            bounds: Bounds::new(rules),
+            narrow: narrow::Row::new(),
+            wide: wide::Row::new(),
+            small: small::LookUp::new(rules.format),
+        }
     }
 
     /// Counts a whole row that starts at `from`; nothing is counted if it is not for here.
@@ -56,12 +63,17 @@ impl Quick {
         totals: &mut Totals,
     ) -> Option<Largest> {
         match rules.format {
-            Format::F32 => self.narrow::<narrow::F32>(rules, pair, from, totals),
-            Format::Tf32 => self.narrow::<narrow::Tf32>(rules, pair, from, totals),
-            Format::F16 => self.narrow::<narrow::F16>(rules, pair, from, totals),
-            Format::Bf16 => self.narrow::<narrow::Bf16>(rules, pair, from, totals),
-            Format::F64 => self.wide(rules, pair, from, totals),
-            _ => None,
+            Format::F32 => self.narrow::<formats::F32>(rules, pair, from, totals),
+            Format::Tf32 => self.narrow::<formats::Tf32>(rules, pair, from, totals),
+            Format::F16 => self.narrow::<formats::F16>(rules, pair, from, totals),
+            Format::Bf16 => self.narrow::<formats::Bf16>(rules, pair, from, totals),
+            Format::I16 => self.narrow::<formats::I16>(rules, pair, from, totals),
+            Format::U16 => self.narrow::<formats::U16>(rules, pair, from, totals),
+            Format::F64 => self.wide::<wide::F64>(rules, pair, from, totals),
+            Format::I32 => self.wide::<wide::I32>(rules, pair, from, totals),
+            Format::U32 => self.wide::<wide::U32>(rules, pair, from, totals),
+            Format::I64 | Format::U64 => None,
+            _ => self.small(rules, pair, from, totals),
         }
     }
 }

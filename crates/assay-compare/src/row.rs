@@ -4,6 +4,7 @@ use assay_num::Format;
 
 use crate::array::storage;
 use crate::counts::LANES;
+use crate::table::{Entry, PATTERNS, parts, table};
 
 /// The numbers of one row.
 pub(crate) struct Row {
@@ -18,6 +19,7 @@ pub(crate) struct Row {
     pub(crate) ulp: Steps,
     /// Whether every value is finite.
     pub(crate) finite: bool,
+    table: Option<Box<[Entry; PATTERNS]>>,
 }
 
 /// Distances in steps: those of formats of up to 32 bits fit 32 bits.
@@ -50,7 +52,8 @@ impl Row {
         let ulp =
             if format.bits() == 64 { Steps::Wide([0; LANES]) } else { Steps::Narrow([0; LANES]) };
         let zero = [0.0; LANES];
-        Row { reference: zero, candidate: zero, error: zero, ulp, finite: true }
+        let table = table(format);
+        Row { reference: zero, candidate: zero, error: zero, ulp, finite: true, table }
     }
 
     /// Makes an element two equal zeros, so that nothing counts it.
@@ -94,7 +97,7 @@ impl Row {
                 self.fill_wide(reference, candidate, |b| b as i64 as f64, |b| b ^ 1 << 63);
             }
             Format::U64 => self.fill_wide(reference, candidate, |bits| bits as f64, |bits| bits),
-            _ => self.fill_by_table(format, reference, candidate),
+            _ => self.fill_one_by_one(format, reference, candidate),
         }
     }
 
@@ -162,14 +165,22 @@ impl Row {
         }
     }
 
-    fn fill_by_table(&mut self, format: Format, reference: &[u8], candidate: &[u8]) {
+    /// Elements of a format that no way of its own decodes: of at most 8 bits, looked up, or
+    /// integers.
+    fn fill_one_by_one(&mut self, format: Format, reference: &[u8], candidate: &[u8]) {
         let Steps::Narrow(ulp) = &mut self.ulp else { return };
-        let (one, other) = (format.decode_slice(reference), format.decode_slice(candidate));
-        self.reference.copy_from_slice(&one[..LANES]);
-        self.candidate.copy_from_slice(&other[..LANES]);
-        let code = |bytes: &[u8], at: usize| narrow_code(format, bits_at(format, bytes, at));
-        for (at, place) in ulp.iter_mut().enumerate() {
-            *place = code(reference, at).abs_diff(code(candidate, at)) as u32;
+        let table = self.table.as_deref();
+        let decode = |bytes: &[u8], at: usize| {
+            let bits = bits_at(format, bytes, at);
+            match table {
+                Some(table) => parts(table[bits as usize % PATTERNS]),
+                None => (format.decode(bits), narrow_code(format, bits)),
+            }
+        };
+        for (at, ulp) in ulp.iter_mut().enumerate() {
+            let (one, other) = (decode(reference, at), decode(candidate, at));
+            (self.reference[at], self.candidate[at]) = (one.0, other.0);
+            *ulp = one.1.abs_diff(other.1) as u32;
         }
         let is_float = format.is_float();
         self.subtract(|reference, candidate| {
@@ -180,7 +191,8 @@ impl Row {
 }
 
 /// The bits of an element of a format of at most 32 bits.
-fn bits_at(format: Format, bytes: &[u8], at: usize) -> u64 {
+#[inline(always)]
+pub(crate) fn bits_at(format: Format, bytes: &[u8], at: usize) -> u64 {
     let bits = format.bits() as usize;
     let (first, shift) = (at * bits / 8, at * bits % 8);
     let last = (at * bits + bits - 1) / 8;

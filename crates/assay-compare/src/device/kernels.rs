@@ -11,12 +11,13 @@ use assay_record::Tolerance;
 
 use super::bounds::Bounds;
 use super::report::{self, RESULT_BYTES, largest_of};
-use super::table::{has_table, table};
+
 use crate::array::storage;
 use crate::counts::BLOCK;
 use crate::error::CompareError;
 use crate::judge::Seen;
 use crate::scan::{Largest, Rules};
+use crate::table::table;
 
 /// The sources, by what they compare: floats, integers, formats with tables and tensor floats.
 const SOURCES: [(&str, &str); 3] = [
@@ -232,11 +233,10 @@ impl Kernels {
         format: Format,
     ) -> Result<[Argument; 2], CompareError> {
         let signed = matches!(format, Format::I16 | Format::I32 | Format::I64);
-        if has_table(format) {
-            let table = self.table(device, format)?;
-            return Ok([Argument::Buffer(table), Argument::u32(format.bits())]);
-        }
-        Ok([Argument::u64(0), Argument::u32(u32::from(signed))])
+        Ok(match self.table(device, format)? {
+            Some(table) => [Argument::Buffer(table), Argument::u32(format.bits())],
+            None => [Argument::u64(0), Argument::u32(u32::from(signed))],
+        })
     }
 
     /// The kernel that puts a format's values into `f64`.
@@ -249,15 +249,21 @@ impl Kernels {
         Ok((self.module(device, names.source)?, names.widen))
     }
 
-    fn table(&mut self, device: &mut dyn Device, format: Format) -> Result<BufferId, CompareError> {
-        let bytes = table(format);
+    /// The table of a format, if it has one.
+    fn table(
+        &mut self,
+        device: &mut dyn Device,
+        format: Format,
+    ) -> Result<Option<BufferId>, CompareError> {
+        let Some(table) = table(format) else { return Ok(None) };
+        let bytes = table.as_flattened();
         let buffer = self.table.0.of(device, bytes.len() as u64)?;
         if self.table.1 != Some(format) {
             self.table.1 = None;
-            device.write(buffer, 0, &bytes)?;
+            device.write(buffer, 0, bytes)?;
             self.table.1 = Some(format);
         }
-        Ok(buffer)
+        Ok(Some(buffer))
     }
 
     /// As many groups as the device holds at a time, and never more than blocks.

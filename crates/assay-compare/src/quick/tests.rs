@@ -12,18 +12,24 @@ use crate::scan::{BlockResult, Largest, Rules, Scan, Totals};
 
 const SEED: u64 = 90_210;
 
-const FORMATS: [Format; 5] = [Format::F32, Format::Tf32, Format::F16, Format::Bf16, Format::F64];
+/// All but integers of 64 bits, whose rows all go the general way.
+fn formats() -> impl Iterator<Item = Format> {
+    Format::ALL.into_iter().filter(|format| !matches!(format, Format::I64 | Format::U64))
+}
 
 /// How rare everything but a change of the last bits is: one of so many elements.
 type Rarity = u64;
 
 fn bytes(format: Format, rarity: Rarity, random: &mut SplitMix64) -> (Vec<u8>, Vec<u8>) {
-    let width = format.bits() as usize / 8;
+    // A byte holds several elements of fewer bits.
+    let width = format.bits().div_ceil(8) as usize;
     let specials = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-45, -3e38, 6e-8];
     let values: Vec<f64> = (0..BLOCK)
         .map(|_| match random.below(rarity) {
             0 => specials[random.below(8) as usize],
             1 => random.normal() * 1e-30,
+            // This one has no negative numbers.
+            _ if format == Format::E8m0 => random.normal().abs(),
             _ => random.normal(),
         })
         .collect();
@@ -31,7 +37,7 @@ fn bytes(format: Format, rarity: Rarity, random: &mut SplitMix64) -> (Vec<u8>, V
     let mut other = one.clone();
     for (at, element) in other.chunks_mut(width).enumerate() {
         // Some rows stay as they are.
-        if (at / LANES).is_multiple_of(3) {
+        if (at * 8 * width / format.bits() as usize / LANES).is_multiple_of(3) {
             continue;
         }
         let word = element.iter().rev().fold(0u64, |all, &byte| all << 8 | u64::from(byte));
@@ -74,7 +80,7 @@ fn result(
 #[test]
 fn quick_rows_count_as_general_ones_and_as_without_wide_vectors() {
     let mut random = SplitMix64::new(SEED);
-    for format in FORMATS {
+    for format in formats() {
         for rarity in [4, 64, 4096, 1 << 40] {
             let (one, other) = bytes(format, rarity, &mut random);
             for rules in rules(format) {
@@ -98,7 +104,7 @@ fn quick_rows_count_as_general_ones_and_as_without_wide_vectors() {
 #[test]
 fn rows_of_finite_numbers_go_the_quick_way_and_others_do_not() {
     let mut random = SplitMix64::new(SEED);
-    for format in FORMATS {
+    for format in formats() {
         let (mut one, other) = bytes(format, 1 << 40, &mut random);
         let rules = Rules { format, tolerance: Tolerance::new(1e-5, 1e-5), equal_nan: false };
         let row = storage(format, LANES as u64) as usize;
@@ -108,8 +114,10 @@ fn rows_of_finite_numbers_go_the_quick_way_and_others_do_not() {
             quick.row(&rules, pair, 0, &mut Totals::new()).is_some()
         };
         assert!(takes(&one, 0) && takes(&one, 1), "{format}");
-        let infinity = format.encode_slice(&[f64::INFINITY]);
-        one[..infinity.len()].copy_from_slice(&infinity);
-        assert!(!takes(&one, 0), "{format}");
+        let special = format.encode_slice(&[f64::NAN]);
+        if format.decode_slice(&special)[0].is_nan() {
+            one[..special.len()].copy_from_slice(&special);
+            assert!(!takes(&one, 0), "{format}");
+        }
     }
 }
