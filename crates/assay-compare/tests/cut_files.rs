@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_compare::{ArrayFile, Options, compare_sources};
 use assay_record::Outcome;
@@ -15,7 +16,10 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn of(name: &str, bytes: &[u8]) -> Scratch {
-        let name = format!("assay-cut-{}-{name}", std::process::id());
+        // Tests run side by side.
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("assay-cut-{}-{made}-{name}", std::process::id());
         let scratch = Scratch(std::env::temp_dir().join(name));
         fs::write(&scratch.0, bytes).expect("written");
         scratch
