@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
             return Some(format!("it hung in {MOST_HANGS} cases, and would cost as much in more"));
         }
         if self.options.until_found && !self.failures.is_empty() {
-            return Some("what is planted was found before it (--budget)".to_owned());
+            return Some("what is planted was found before it".to_owned());
         }
         late().then(|| "the time for it was spent (--budget)".to_owned())
     }

@@ -159,10 +159,38 @@ fn a_budget_is_held_but_for_the_controls_and_says_what_they_took() {
     let taken = report.seconds.expect("a time");
     assert!(taken < 0.5 + seconds(true) + 3.0, "{taken} s of 0.5, {} s of controls", seconds(true));
     assert!(took < 20.0, "{took}");
+    // Without a budget no more is made of what is found, unless it is asked for.
+    let whole = |only: &str| {
+        let (report, _) = self::report(&["--manifest", "deadly.toml", "--only", only]);
+        let found =
+            report.candidates.iter().find(|found| found.candidate == "fuzz_dropped_tail:f32");
+        found.expect("it runs").counts
+    };
+    assert!(whole("twice/n=5").skipped > 300);
+    assert!(whole("fuzz_dropped_tail:f32/").skipped == 0, "what is asked for runs as a whole");
     let clean = report.candidates.iter().find(|found| found.candidate == "fuzz_clean:f32");
     let counts = &clean.expect("it runs").counts;
     assert!(counts.passed > 0 && counts.skipped > 0, "what is right has its share: {counts:?}");
     assert_eq!(report.summary.controls_found, report.summary.controls);
+}
+
+#[test]
+fn a_kernel_whose_code_is_cut_off_is_unproven_with_the_reason_in_one_line() {
+    let folder = std::env::temp_dir().join(format!("assay-fuzz-cut-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/deadly");
+    let code = std::fs::read(format!("{fixtures}.ptx")).expect("code");
+    std::fs::write(folder.join("deadly.ptx"), &code[..code.len() / 2]).expect("written");
+    std::fs::copy(format!("{fixtures}.toml"), folder.join("deadly.toml")).expect("copied");
+    let manifest = folder.join("deadly.toml").display().to_string();
+    let output = run(&["fuzz", "--manifest", &manifest, "--only", "twice/"]);
+    let _ = std::fs::remove_dir_all(&folder);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let (_, reasons) = text.split_once("not run:\n").expect("a section");
+    let (reasons, _) = reasons.split_once("\n\n").expect("an end");
+    let is_counted = |line: &str| line.trim().starts_with(|c: char| c.is_ascii_digit());
+    assert!(reasons.lines().all(is_counted) && reasons.contains("deadly.ptx:"), "{reasons}");
 }
 
 #[test]

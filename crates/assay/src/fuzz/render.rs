@@ -195,7 +195,7 @@ fn huge(own: &[&FuzzCandidate]) -> String {
     }
     let mut reasons: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for case in cases.iter().filter(|case| !case.verdict.has_run()) {
-        let key = (case.verdict.name(), case.reason.as_str());
+        let key = (case.verdict.name(), first_line(&case.reason));
         reasons.entry(key).or_default().push(&case.recipe.candidate);
     }
     for ((verdict, reason), names) in reasons {
@@ -204,12 +204,17 @@ fn huge(own: &[&FuzzCandidate]) -> String {
     lines.trim_end().to_owned()
 }
 
+/// A reason without the lines of source that it may show.
+fn first_line(reason: &str) -> &str {
+    reason.lines().next().unwrap_or_default()
+}
+
 /// What else was not run, by reason.
 fn skipped(own: &[&FuzzCandidate]) -> String {
     let mut reasons: BTreeMap<&str, (u64, String)> = BTreeMap::new();
     for skip in own.iter().flat_map(|found| &found.skipped) {
         let new = || (0, skip.first.to_string());
-        reasons.entry(&skip.reason).or_insert_with(new).0 += skip.cases;
+        reasons.entry(first_line(&skip.reason)).or_insert_with(new).0 += skip.cases;
     }
     if reasons.is_empty() {
         return String::new();

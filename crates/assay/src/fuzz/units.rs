@@ -171,7 +171,9 @@ impl Unit<'_> {
     /// How it is fuzzed.
     pub(crate) fn options(&self, arguments: &FuzzArguments, budget: Option<Duration>) -> Options {
         let only = if self.is_beside(arguments) { None } else { arguments.only.clone() };
-        let until_found = arguments.budget.is_some() && self.is_planted();
+        // More of what is planted shows nothing more, unless it is what was asked for.
+        let is_asked_for = arguments.only.is_some() && self.is_named(arguments);
+        let until_found = self.is_planted() && !is_asked_for;
         Options { seed: arguments.seed, only, budget, until_found, ..Options::default() }
     }
 
