@@ -3,9 +3,10 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::marker::PhantomData;
 
 use assay_num::Format;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::member::Member;
@@ -24,32 +25,48 @@ struct Described {
     data_offsets: [u64; 2],
 }
 
-/// The header: names in the file's order, those that repeat too.
-struct Header(Vec<(String, Value)>);
+/// The header: names in the file's order, those that repeat too, and what is said of each.
+struct Header<T>(Vec<(String, T)>);
 
-impl<'de> Deserialize<'de> for Header {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Header, D::Error> {
-        deserializer.deserialize_map(Names)
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Header<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Header<T>, D::Error> {
+        deserializer.deserialize_map(Names(PhantomData))
     }
 }
 
 /// Collects names and what is said of them.
-struct Names;
+struct Names<T>(PhantomData<T>);
 
-impl<'de> Visitor<'de> for Names {
-    type Value = Header;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Names<T> {
+    type Value = Header<T>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object of tensors")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header<T>, A::Error> {
         let mut all = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            all.push(entry);
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "__metadata__" {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                all.push((name, map.next_value()?));
+            }
         }
         Ok(Header(all))
     }
+}
+
+/// What a header says of each tensor, or what is wrong with it.
+fn described(header: &[u8]) -> Result<Header<Result<Described, String>>, FileError> {
+    // One that is whole takes a tenth of the memory so.
+    if let Ok(Header(all)) = serde_json::from_slice(header) {
+        return Ok(Header(all.into_iter().map(|(name, one)| (name, Ok(one))).collect()));
+    }
+    let Header(all) = serde_json::from_slice::<Header<Value>>(header)
+        .map_err(|error| FileError::Header(format!("its header is no JSON: {error}")))?;
+    let one = |value| serde_json::from_value(value).map_err(|error| error.to_string());
+    Ok(Header(all.into_iter().map(|(name, value)| (name, one(value))).collect()))
 }
 
 /// Lists the tensors, in the order of their data.
@@ -63,12 +80,13 @@ pub(super) fn entries(file: &mut File, length: u64) -> Result<Vec<FileEntry>, Fi
     }
     let mut header = vec![0; size as usize];
     file.read_exact(&mut header)?;
-    let Header(described) = serde_json::from_slice(&header)
-        .map_err(|error| FileError::Header(format!("its header is no JSON: {error}")))?;
+    let Header(described) = described(&header)?;
+    drop(header);
     let data = (size + 8, length - size - 8);
-    let tensors = described.into_iter().filter(|(name, _)| name != "__metadata__");
-    let mut entries: Vec<FileEntry> =
-        tensors.map(|(name, value)| FileEntry { name, placed: placed(value, data) }).collect();
+    let mut entries: Vec<FileEntry> = described
+        .into_iter()
+        .map(|(name, described)| FileEntry { name, placed: placed(described, data) })
+        .collect();
     let start = |entry: &FileEntry| entry.placed.as_ref().map_or(u64::MAX, |placed| placed.offset);
     entries.sort_by_key(start);
     refuse_what_overlaps(&mut entries);
@@ -104,9 +122,12 @@ fn bytes_of(placed: &Placed) -> u64 {
     }
 }
 
-fn placed(value: Value, (data, held): (u64, u64)) -> Result<Placed, EntryError> {
-    let described: Described = serde_json::from_value(value)
-        .map_err(|error| EntryError::Header(format!("its header is broken: {error}")))?;
+fn placed(
+    described: Result<Described, String>,
+    (data, held): (u64, u64),
+) -> Result<Placed, EntryError> {
+    let described =
+        described.map_err(|error| EntryError::Header(format!("its header is broken: {error}")))?;
     let format = format(&described.dtype)?;
     let [start, end] = described.data_offsets;
     let needed = storage(format, count_of(&described.shape)?);
