@@ -1,36 +1,15 @@
 //! Files that were cut off, at every byte: what is whole is compared, what is not says so, and
 //! nothing panics.
 
-use std::fs;
+mod scratch;
+
 use std::io::{Cursor, Write};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_compare::{ArrayFile, Options, compare_sources};
 use assay_record::Outcome;
+use scratch::Scratch;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
-
-/// A file of this test's own, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn of(name: &str, bytes: &[u8]) -> Scratch {
-        // Tests run side by side.
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let made = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("assay-cut-{}-{made}-{name}", std::process::id());
-        let scratch = Scratch(std::env::temp_dir().join(name));
-        fs::write(&scratch.0, bytes).expect("written");
-        scratch
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
 
 fn npy(values: &[f32]) -> Vec<u8> {
     let text =

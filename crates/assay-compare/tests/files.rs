@@ -1,42 +1,28 @@
 //! Files of arrays: what numpy and safetensors write is read, compressed or not; what is damaged or
 //! lies about its size is compared as far as it goes, or refused with the reason.
 
+mod scratch;
+
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
 
 use assay_compare::{ArrayFile, CompareError, NpzWriter, Options, Tensor, compare_sources};
 use assay_num::Format;
 use assay_num::random::SplitMix64;
 use assay_record::{Comparison, Outcome};
+use scratch::Scratch;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 const SEED: u64 = 7;
 
-/// A file of this test's own, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let name = format!("assay-files-{}-{name}", std::process::id());
-        Scratch(std::env::temp_dir().join(name))
-    }
-
-    fn of(name: &str, bytes: &[u8]) -> Scratch {
-        let scratch = Scratch::new(name);
-        fs::write(&scratch.0, bytes).expect("written");
-        scratch
-    }
-
-    fn open(&self) -> ArrayFile {
-        ArrayFile::open(&self.0).expect("opened")
-    }
+trait Open {
+    fn open(&self) -> ArrayFile;
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+impl Open for Scratch {
+    fn open(&self) -> ArrayFile {
+        ArrayFile::open(&self.0).expect("opened")
     }
 }
 

@@ -1,29 +1,13 @@
 //! Files that lie, repeat themselves or are none: each is refused with the reason, alone where it
 //! can be, and no size that a header claims costs anything.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod scratch;
+
+use std::path::Path;
 
 use assay_compare::{ArrayFile, Options, compare_sources};
 use assay_record::Outcome;
-
-/// A file of this test's own, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn of(name: &str, bytes: &[u8]) -> Scratch {
-        let name = format!("assay-hostile-{}-{name}", std::process::id());
-        let scratch = Scratch(std::env::temp_dir().join(name));
-        fs::write(&scratch.0, bytes).expect("written");
-        scratch
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
+use scratch::Scratch;
 
 fn npy(header: &str, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x02\x00".to_vec();

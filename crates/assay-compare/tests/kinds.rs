@@ -1,37 +1,16 @@
 //! Every type that numpy and safetensors write is read as its format or refused with the reason;
 //! damaged files never panic.
 
-use std::fs;
+mod scratch;
+
 use std::io::{Cursor, Write};
-use std::path::PathBuf;
 
 use assay_compare::{ArrayFile, NpzWriter, Options, Tensor, compare_sources};
 use assay_num::Format;
 use proptest::prelude::*;
+use scratch::Scratch;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
-
-/// A file of this test's own, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let name = format!("assay-kinds-{}-{name}", std::process::id());
-        Scratch(std::env::temp_dir().join(name))
-    }
-
-    fn of(name: &str, bytes: &[u8]) -> Scratch {
-        let scratch = Scratch::new(name);
-        fs::write(&scratch.0, bytes).expect("written");
-        scratch
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
 
 /// A `.npy` array; the description is Python text, quotes included.
 fn npy(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
