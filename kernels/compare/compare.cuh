@@ -170,6 +170,8 @@ template <typename Format> struct Scan {
     Float max_error;
     Steps max_steps, near_steps, near_above;
     bool other_class;
+    // Whether four elements at once have found the first outside.
+    bool outside_found = false;
 
     __device__ __forceinline__ Scan(const Format& format, const Rules& rules,
                                     Shared<Format>& shared)
@@ -281,26 +283,26 @@ template <typename Format> struct Scan {
     // Which of four elements are outside the tolerance.
     __device__ __forceinline__ void judge(const Float* reference, const Float* error,
                                           const Steps* steps, uint32_t row) {
-        uint32_t outside = 0;
+        uint32_t before = counters.outside;
         bool sure = true;
 #pragma unroll
         for (int lane = 0; lane < PER_THREAD; lane++) {
             Float r = reference[lane], magnitude = fabs(error[lane]);
             bool out = beyond(r, magnitude);
             sure &= out | within(r, magnitude);
+            add_if(out & (steps[lane] > forgiven), counters.outside);
+        }
+        if (sure && (counters.outside == before || outside_found)) return;
+        uint32_t outside = 0;
+#pragma unroll
+        for (int lane = 0; lane < PER_THREAD; lane++) {
+            bool out = double(fabs(error[lane])) > allowed(reference[lane]);
             outside |= uint32_t(out & (steps[lane] > forgiven)) << lane;
         }
-        if (!sure) {
-            outside = 0;
-#pragma unroll
-            for (int lane = 0; lane < PER_THREAD; lane++) {
-                bool out = double(fabs(error[lane])) > allowed(reference[lane]);
-                outside |= uint32_t(out & (steps[lane] > forgiven)) << lane;
-            }
-        }
-        counters.outside += __popc(outside);
-        if (outside != 0 && counters.first_outside == NONE)
-            counters.first_outside = begin + row * LANES + __ffs(outside) - 1;
+        counters.outside = before + __popc(outside);
+        if (outside == 0 || outside_found) return;
+        first(counters.first_outside, begin + row * LANES + __ffs(outside) - 1);
+        outside_found = true;
     }
 
     __device__ __forceinline__ void add(int lane, float error, float r) {

@@ -45,6 +45,7 @@ template <typename WordType, typename StepsType, typename FloatType> struct Plai
     using Float = FloatType;
     using Raw = Four<Word>;
     struct Room {};
+    static constexpr bool IS_ALIGNED = true;
     __device__ __forceinline__ Plain(const void*, uint32_t, Room&) {}
     static __device__ __forceinline__ Raw four(const void* array, uint64_t index) {
         return *reinterpret_cast<const Raw*>(static_cast<const Word*>(array) + index);
@@ -57,6 +58,8 @@ template <typename WordType, typename StepsType, typename FloatType> struct Plai
         return static_cast<const Word*>(array)[index];
     }
     static __device__ __forceinline__ Number number(Word word) { return word; }
+    // As memory holds it.
+    static __device__ __forceinline__ Word stored(Word word) { return word; }
     static __device__ __forceinline__ Float error(Float reference, Float candidate, Steps) {
         return minus(candidate, reference);
     }
@@ -118,10 +121,30 @@ struct F16 : Short {
     }
 };
 
-struct Bf16 : Short {
-    using Short::Short;
-    static __device__ __forceinline__ float value(Word word) {
-        return __uint_as_float(uint32_t(word) << 16);
+// As the fp32 that it is the upper half of.
+struct Bf16 : F32 {
+    using F32::F32;
+    static constexpr int BINS = 17;
+    static constexpr Steps FAR = 1u << 15;
+    struct alignas(8) Raw {
+        uint32_t pairs[PER_THREAD / 2];
+    };
+    static __device__ __forceinline__ void words(const Raw& raw, Word* words) {
+#pragma unroll
+        for (int pair = 0; pair < PER_THREAD / 2; pair++) {
+            words[2 * pair] = raw.pairs[pair] << 16;
+            words[2 * pair + 1] = raw.pairs[pair] & 0xffff0000;
+        }
+    }
+    static __device__ __forceinline__ Word load(const void* array, uint64_t index) {
+        return uint32_t(static_cast<const uint16_t*>(array)[index]) << 16;
+    }
+    static __device__ __forceinline__ Word stored(Word word) { return word >> 16; }
+    static __device__ __forceinline__ Steps near(Word one, Word other) {
+        return F32::near(one, other) >> 16;
+    }
+    static __device__ __forceinline__ Steps distance(Word one, Word other) {
+        return F32::distance(one, other) >> 16;
     }
 };
 
@@ -183,6 +206,7 @@ struct Table {
     };
     static constexpr int BINS = 9;
     static constexpr Steps FAR = 1u << 23;
+    static constexpr bool IS_ALIGNED = true;
     const Number* numbers;
     uint32_t bits;
 
@@ -203,6 +227,7 @@ struct Table {
     }
     __device__ __forceinline__ Number number(Word word) const { return numbers[word]; }
     static __device__ __forceinline__ float value(Number number) { return number.value; }
+    static __device__ __forceinline__ Word stored(Word word) { return word; }
     static __device__ __forceinline__ bool crosses(Word) { return false; }
     static __device__ __forceinline__ Steps near(Number one, Number other) {
         return abs(other.code - one.code);
@@ -218,6 +243,7 @@ struct Table {
 // The same in fewer than 8 bits each, one behind the other, lowest bits first.
 struct Packed : Table {
     using Table::Table;
+    static constexpr bool IS_ALIGNED = false;
     // So many bits from a bit on; no byte is touched that holds none of them.
     static __device__ __forceinline__ uint32_t take(const void* array, uint64_t bit,
                                                     uint32_t count) {

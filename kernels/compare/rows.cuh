@@ -6,8 +6,6 @@
 #include "formats.cuh"
 
 constexpr int LANES = 512, ROWS = 32, GROUP = 128;
-// Bytes of each array that a thread has room for in shared memory.
-constexpr int RING_BYTES = 64;
 
 // The two arrays and how to read them.
 struct Arrays {
@@ -20,8 +18,8 @@ struct Arrays {
     uint32_t bits;
 };
 
-// Narrow words: the next row is on its way to registers while one is counted.
-template <typename Format, bool IS_WIDE = sizeof(typename Format::Raw) >= 16> struct Rows {
+// Words that are not aligned: the next row is on its way to registers while one is counted.
+template <typename Format, bool IS_ALIGNED = Format::IS_ALIGNED> struct Rows {
     using Word = typename Format::Word;
     struct Room {};
     const Format& format;
@@ -47,11 +45,11 @@ template <typename Format, bool IS_WIDE = sizeof(typename Format::Raw) >= 16> st
     }
 };
 
-// Wide ones: some rows ahead are on their way to shared memory, each thread's to its own places.
+// Aligned ones: some rows ahead are on their way to shared memory, each thread's to its own places.
 template <typename Format> struct Rows<Format, true> {
     using Word = typename Format::Word;
     using Raw = typename Format::Raw;
-    static constexpr uint32_t DEPTH = RING_BYTES / sizeof(Raw);
+    static constexpr uint32_t DEPTH = sizeof(Raw) <= 16 ? 4 : 2;
     struct Room {
         Raw rows[DEPTH][2][GROUP];
     };
@@ -65,12 +63,16 @@ template <typename Format> struct Rows<Format, true> {
         : format(format), arrays(arrays), room(room) {}
 
     static __device__ __forceinline__ void copy(Raw& to, const Raw* from) {
+        uint32_t place = shared_address(&to);
+        if (sizeof(Raw) < 16)
+            asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                         :
+                         : "r"(place), "l"(from), "n"(sizeof(Raw) < 16 ? sizeof(Raw) : 8));
 #pragma unroll
-        for (uint32_t at = 0; at < sizeof(Raw); at += 16)
+        for (uint32_t at = 0; at + 16 <= sizeof(Raw); at += 16)
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                          :
-                         : "r"(shared_address(&to) + at),
-                           "l"(reinterpret_cast<const char*>(from) + at));
+                         : "r"(place + at), "l"(reinterpret_cast<const char*>(from) + at));
     }
     __device__ __forceinline__ void fetch(uint32_t row) {
         if (row < ROWS) {

@@ -121,6 +121,6 @@ __device__ __forceinline__ void look(const Arrays& arrays, uint32_t equal_nan, u
     if (mine.key == 0) return;
     uint64_t index = from + mine.place - 1;
     found[1] = index;
-    found[2] = format.load(arrays.reference, index);
-    found[3] = format.load(arrays.candidate, index);
+    found[2] = format.stored(format.load(arrays.reference, index));
+    found[3] = format.stored(format.load(arrays.candidate, index));
 }
