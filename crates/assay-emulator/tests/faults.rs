@@ -71,7 +71,10 @@ fn shared_and_local_memory_have_ends() {
     st.shared.u32 [%r3], %r1; // here",
         &LaunchConfig::default(),
     );
-    assert!(matches!(fault.kind, FaultKind::OutOfBounds { space: Space::Shared, address: 64, .. }));
+    assert!(matches!(
+        fault.kind,
+        FaultKind::OutOfBounds { space: Space::Shared, address: 1088, .. }
+    ));
     assert_eq!(fault.thread, [16, 0, 0]);
     let fault = fault_of(
         ".local .align 4 .b8 mine[16];",
@@ -94,7 +97,7 @@ fn one_array_in_shared_memory_does_not_reach_into_the_next() {
         &LaunchConfig::default(),
     );
     let text = fault.to_string();
-    assert!(text.contains("0 bytes past the end of the allocation 0x0 of 64 bytes"), "{text}");
+    assert!(text.contains("0 bytes past the end of the allocation 0x400 of 64 bytes"), "{text}");
 }
 
 #[test]

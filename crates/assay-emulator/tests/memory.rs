@@ -106,6 +106,26 @@ fn local_memory_belongs_to_its_thread() {
 }
 
 #[test]
+fn shared_variables_lie_behind_what_the_system_keeps_and_are_aligned_from_there() {
+    let source = pointer_kernel(
+        ".shared .align 4 .b8 word[4]; .shared .align 1024 .b8 tile[64];
+    .shared .align 2048 .b8 pair[64];",
+        "    mov.u32 %r2, word;
+    mov.u32 %r3, tile;
+    mov.u32 %r4, pair;
+    st.global.u32 [%rd1], %r2;
+    st.global.v2.u32 [%rd1+8], {%r3, %r4};",
+    );
+    let mut bench = Bench::new(16);
+    bench.launch(&source, &LaunchConfig::default()).unwrap();
+    let words = bench.words();
+    let (word, tile, pair) = (words[0], words[2], words[3]);
+    assert_eq!((word, tile % 1024), (1024, 0));
+    // A kernel that takes its low bits for zeros is as wrong as on a GPU.
+    assert_eq!(pair % 2048, 1024);
+}
+
+#[test]
 fn shared_memory_starts_as_poison() {
     let source = pointer_kernel(
         ".shared .align 4 .b8 scratch[128]; .shared .align 4 .b8 more[8];",

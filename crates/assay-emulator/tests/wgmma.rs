@@ -9,6 +9,9 @@ use assay_emulator::{FaultKind, LaunchConfig, Schedule};
 use assay_num::random::SplitMix64;
 use common::{Bench, line_of};
 
+/// Where the variables of a block's shared memory begin.
+const SHARED: usize = 1024;
+
 /// Bytes of shared memory for each of A and B.
 const IMAGE: usize = 16 << 10;
 
@@ -28,7 +31,7 @@ impl Place {
         let mode = [(16, 0), (128, 1), (64, 2), (32, 3)];
         let (_, mode) = mode.into_iter().find(|(line, _)| *line == self.line).unwrap();
         let field = |bytes: usize| bytes as u64 >> 4;
-        field(start) | field(self.leading) << 16 | field(self.stride) << 32 | mode << 62
+        field(SHARED + start) | field(self.leading) << 16 | field(self.stride) << 32 | mode << 62
     }
 
     /// The canonical layouts of the ISA's table, in bytes from the start of the matrix.

@@ -58,6 +58,11 @@ pub(crate) struct Layout {
 /// Bytes between two variables in shared memory that belong to neither.
 const SHARED_RED_ZONE: u64 = 256;
 
+/// Bytes in front of a block's variables that belong to the system, as on chips from `sm_80` on.
+/// The addresses of variables are aligned behind them, not with them: one that asks for more than
+/// these bytes is not at a multiple of what it asked for.
+const SHARED_RESERVED: u64 = 1 << 10;
+
 /// Where variables lie in a block's shared memory, with red zones between them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedLayout {
@@ -87,7 +92,8 @@ impl SharedLayout {
     /// Where the next variable may start.
     fn behind(&self, alignment: u64) -> u64 {
         let end = self.ranges.last().map(|&(_, end)| u64::from(end) + SHARED_RED_ZONE);
-        aligned(end.unwrap_or(0), alignment)
+        let behind_reserved = end.map_or(0, |end| end - SHARED_RESERVED);
+        SHARED_RESERVED + aligned(behind_reserved, alignment)
     }
 
     /// Bytes that the variables take on a chip.
