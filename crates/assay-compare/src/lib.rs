@@ -44,6 +44,7 @@ mod sums;
 mod table;
 mod tables;
 mod tree;
+mod wander;
 mod worst;
 
 pub use array::{ArrayView, Tensor};

@@ -66,6 +66,25 @@ fn a_reordered_a_pairwise_and_a_split_sum_pass() {
 }
 
 #[test]
+fn an_order_that_wanders_far_passes_among_many_sums_though_a_normal_error_would_not_go_so_far() {
+    const MANY: u64 = 1 << 15;
+    const TERMS: usize = 128;
+    let inputs = [Tensor::from_f32(&[MANY, TERMS as u64], &normal(MANY as usize * TERMS)).unwrap()];
+    let mut reference = |inputs: &[Tensor]| {
+        let sums: Vec<f32> = floats(&inputs[0]).chunks(TERMS).map(in_order).collect();
+        Tensor::from_f32(&[MANY], &sums).map_err(|error| error.to_string())
+    };
+    let options = BandOptions::default();
+    let bands = Bands::measure(&mut reference, &inputs, &Shuffle::last_dim(), &options).unwrap();
+    let comparison = bands.judge(&bands.plain().view(), &Options::default()).unwrap();
+    assert_eq!(comparison.outcome, Outcome::Pass, "{:?}", comparison.findings);
+    let band = comparison.band.unwrap();
+    // Of as many shuffles and elements Student's t alone says 7.6.
+    let deviations = band.z * band.max_bands.unwrap().0;
+    assert!(band.z > 16.0 && deviations > 7.6, "{} of {}", deviations, band.z);
+}
+
+#[test]
 fn one_wrong_sum_is_found_and_so_are_dropped_terms() {
     let mut sums = floats(bands().plain());
     sums[300] += 1e-3;

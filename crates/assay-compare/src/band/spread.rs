@@ -6,7 +6,7 @@ use assay_num::Format;
 use super::lanes::{BLOCK, BlockSum};
 use crate::counts::class_index;
 use crate::judge::ulp_at;
-use crate::student;
+use crate::{student, wander};
 
 /// Deviations from zero at which no order turns a sign.
 const CLEAR: f64 = 16.0;
@@ -59,7 +59,8 @@ fn prediction(shuffles: usize) -> f64 {
 /// elements leaves one with at most half the false alarms.
 pub(super) fn width(shuffles: usize, elements: u64, false_alarm: f64) -> f64 {
     let tail = false_alarm / (4.0 * elements.max(1) as f64);
-    student::quantile(shuffles as u32 - 1, tail) * prediction(shuffles)
+    // The deviations are measured, and errors have heavier tails than normal numbers.
+    student::quantile(shuffles as u32 - 1, tail) * wander::excess(tail) * prediction(shuffles)
 }
 
 impl Totals {
