@@ -85,6 +85,28 @@ fn an_order_that_wanders_far_passes_among_many_sums_though_a_normal_error_would_
 }
 
 #[test]
+fn what_is_identical_to_the_reference_passes_though_its_order_is_none_like_any_other() {
+    let mut sorted = normal(ROWS * COLS);
+    sorted.chunks_mut(COLS).for_each(|row| row.sort_by(f32::total_cmp));
+    let inputs = [Tensor::from_f32(&[ROWS as u64, COLS as u64], &sorted).expect("a tensor")];
+    let mut reference = |inputs: &[Tensor]| row_sums(inputs, in_order);
+    let bands =
+        Bands::measure(&mut reference, &inputs, &Shuffle::last_dim(), &BandOptions::default())
+            .expect("measured");
+    let judged = |sums: &[f32]| {
+        let candidate = Tensor::from_f32(&[ROWS as u64], sums).expect("a tensor");
+        bands.judge(&candidate.view(), &Options::default()).expect("judged")
+    };
+    let mut sums = floats(bands.plain());
+    let same = judged(&sums);
+    assert_eq!(same.outcome, Outcome::Pass, "{:?}", same.findings);
+    assert!(same.notes.iter().any(|note| note.contains("none like any other")), "{:?}", same.notes);
+    assert!(same.band.expect("a band").outside > 0);
+    sums[3] += 1e-3;
+    assert!(judged(&sums).finds(FindingKind::Band), "one that is not identical is judged");
+}
+
+#[test]
 fn one_wrong_sum_is_found_and_so_are_dropped_terms() {
     let mut sums = floats(bands().plain());
     sums[300] += 1e-3;

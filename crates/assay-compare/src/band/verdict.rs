@@ -156,8 +156,18 @@ impl Seen {
         let root = (measured.finite.max(1) as f64).sqrt();
         let leans = [self.lean.total() / root, self.outward.total() / root];
         let shape = comparison.shape.clone();
-        comparison.findings.extend(self.elements_outside(&shape));
-        comparison.findings.extend(leaning(leans, measured));
+        let mut found = self.elements_outside(&shape);
+        found.extend(leaning(leans, measured));
+        // The reference's own order is one of those that may be.
+        if comparison.identical < comparison.compared {
+            comparison.findings.extend(found);
+        } else if let Some(finding) = found.first() {
+            comparison.notes.push(format!(
+                "identical to the reference, though by the shuffles {}: the order of these inputs \
+                 is none like any other",
+                finding.reason
+            ));
+        }
         comparison.findings.extend(self.shows_nothing());
         comparison.outcome = outcome(&comparison.findings);
         if comparison.tolerance != Tolerance::EXACT {
