@@ -288,8 +288,10 @@ fn check_worst(options: &Options) -> Result<(), CompareError> {
     if options.worst <= MOST_WORST {
         return Ok(());
     }
-    let reason =
-        format!("a device names at most {MOST_WORST} of the worst elements by their bands");
+    let reason = format!(
+        "a device names at most {MOST_WORST} of the worst elements by their bands; ask for no \
+             more, or compare on the CPU"
+    );
     Err(CompareError::Band(reason))
 }
 
