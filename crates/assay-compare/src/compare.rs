@@ -266,7 +266,7 @@ fn piece<'a>(
 }
 
 /// A source that gives other than what was asked for must not shift everything after it.
-fn complete(format: Format, count: u64, bytes: &[u8]) -> Result<(), SourceError> {
+pub(crate) fn complete(format: Format, count: u64, bytes: &[u8]) -> Result<(), SourceError> {
     let (needed, found) = (storage(format, count), bytes.len() as u64);
     if needed == found {
         return Ok(());

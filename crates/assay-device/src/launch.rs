@@ -88,6 +88,11 @@ impl Argument {
         Argument::Bytes(value.to_le_bytes().to_vec())
     }
 
+    /// A double-precision number.
+    pub fn f64(value: f64) -> Argument {
+        Argument::Bytes(value.to_le_bytes().to_vec())
+    }
+
     /// The argument's size: 8 for an address.
     pub fn size(&self) -> usize {
         match self {

@@ -1,5 +1,7 @@
 //! Sums over elements in an order of their own, so that a device adds up the same bits.
 
+use crate::tree;
+
 /// Elements whose sum is a tree; whole blocks are added one after the other.
 pub(crate) const BLOCK: u64 = 4096;
 
@@ -34,15 +36,7 @@ impl BlockSum {
     }
 
     pub(super) fn total(&self) -> f64 {
-        let mut lanes = self.lanes;
-        let mut width = LANES;
-        while width > 1 {
-            width /= 2;
-            for at in 0..width {
-                lanes[at] = lanes[2 * at] + lanes[2 * at + 1];
-            }
-        }
-        self.blocks + lanes[0]
+        self.blocks + tree::sum(&self.lanes)
     }
 }
 

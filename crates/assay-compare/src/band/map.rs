@@ -3,16 +3,13 @@
 use assay_record::ErrorMap;
 
 use super::spread::{Spread, Totals, width};
-use super::stream::{check_all, decoded, spread_of};
+use super::stream::{PIECE, check_all, decoded, spread_of};
 use super::verdict::distance;
 use super::{BandOptions, Bands, CHUNK};
 use crate::array::ArrayView;
 use crate::compare::Options;
 use crate::error::CompareError;
 use crate::source::Source;
-
-/// Elements that are read at a time.
-const PIECE: u64 = 1 << 16;
 
 /// A map of distances from the mean in half widths of each element's band, and how it is filled.
 struct Drawing {

@@ -69,8 +69,12 @@ pub(super) fn check_all(
     (options, bands): (&Options, &BandOptions),
 ) -> Result<(), CompareError> {
     check(&BandOptions { shuffles: shuffled.len() as u32, ..bands.clone() })?;
+    let (ours, format) = (candidate.shape(), candidate.format());
     let mut all = shuffled.iter().enumerate();
-    all.try_for_each(|(at, source)| fits(at, &**source, candidate, options))
+    all.try_for_each(|(at, source)| {
+        let theirs = (source.shape(), source.format());
+        fits(at, theirs, (ours, format), options.round_reference)
+    })
 }
 
 /// The bands of a piece.
@@ -137,21 +141,20 @@ pub(super) fn name_of(at: usize) -> String {
     format!("the shuffled output {}", at + 1)
 }
 
-fn fits(
+/// Whether an output is of the candidate's shape, and of its format unless it is rounded to that.
+pub(super) fn fits(
     at: usize,
-    source: &dyn Source,
-    candidate: &dyn Source,
-    options: &Options,
+    (theirs, format): (&[u64], Format),
+    (ours, candidate): (&[u64], Format),
+    is_rounded: bool,
 ) -> Result<(), CompareError> {
-    let (theirs, ours) = (source.shape(), candidate.shape());
     if theirs != ours {
         let name = name_of(at);
         let reason = format!("{name} has the shape {theirs:?} and the candidate {ours:?}");
         return Err(CompareError::Band(reason));
     }
-    if source.format() != candidate.format() && !options.round_reference {
-        let (reference, candidate) = (source.format(), candidate.format());
-        return Err(CompareError::Formats { reference, candidate });
+    if format != candidate && !is_rounded {
+        return Err(CompareError::Formats { reference: format, candidate });
     }
     Ok(())
 }

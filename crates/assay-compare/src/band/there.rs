@@ -6,11 +6,11 @@ use assay_num::Format;
 use assay_record::Comparison;
 
 use super::spread::{Totals, width};
-use super::stream::{PIECE, break_off, check_all, decoded, name_of};
+use super::stream::{PIECE, break_off, check_all, decoded, fits, name_of};
 use super::verdict::{Measured, Seen, Worst};
 use super::{BAND_BLOCK, BandOptions, check, outputs};
-use crate::array::{Tensor, element_count, storage};
-use crate::compare::{Options, Side};
+use crate::array::{Tensor, element_count};
+use crate::compare::{Options, Side, complete};
 use crate::device::{DeviceArray, DeviceComparer, MOST_WORST, Part, Piece};
 use crate::error::CompareError;
 use crate::operation::Operation;
@@ -116,7 +116,7 @@ impl DeviceComparer {
         check_worst(options)?;
         check(&BandOptions { shuffles: shuffled.len() as u32, ..bands.clone() })?;
         for (at, array) in shuffled.iter().enumerate() {
-            fits_array(at, array, candidate)?;
+            fits(at, (&array.shape, array.format), (&candidate.shape, candidate.format), false)?;
         }
         let mut comparison = self.compare(device, reference, candidate, options)?;
         let most = MOST_BYTES / 8 / (shuffled.len() as u64 + 1);
@@ -276,11 +276,7 @@ fn words(source: &mut dyn Source, format: Format, piece: &Piece) -> Result<Vec<u
     }
     let mut bytes = Vec::new();
     source.read(place.0, place.1, &mut bytes)?;
-    let (needed, found) = (storage(format, place.1), bytes.len() as u64);
-    if needed != found {
-        let reason = format!("{needed} bytes were asked for and {found} came");
-        return Err(SourceError::Broken(reason));
-    }
+    complete(format, place.1, &bytes)?;
     Ok(bytes)
 }
 
@@ -293,17 +289,4 @@ fn check_worst(options: &Options) -> Result<(), CompareError> {
              more, or compare on the CPU"
     );
     Err(CompareError::Band(reason))
-}
-
-fn fits_array(at: usize, array: &DeviceArray, candidate: &DeviceArray) -> Result<(), CompareError> {
-    if array.shape != candidate.shape {
-        let (name, theirs, ours) = (name_of(at), &array.shape, &candidate.shape);
-        let reason = format!("{name} has the shape {theirs:?} and the candidate {ours:?}");
-        return Err(CompareError::Band(reason));
-    }
-    if array.format != candidate.format {
-        let (reference, candidate) = (array.format, candidate.format);
-        return Err(CompareError::Formats { reference, candidate });
-    }
-    Ok(())
 }

@@ -190,7 +190,11 @@ impl BandKernels {
         let groups = piece.count.div_ceil(u64::from(GROUP)) as u32;
         launch(device, (module, "band_spread"), [groups, 1], arguments)?;
         let mut arguments = all.to_vec();
-        arguments.extend([double(z), Argument::u64(piece.first), Argument::u32(worst as u32)]);
+        arguments.extend([
+            Argument::f64(z),
+            Argument::u64(piece.first),
+            Argument::u32(worst as u32),
+        ]);
         arguments.extend([bands, ratios, sums, lists, totals].map(Argument::Buffer));
         launch(device, (module, "band_judge"), [blocks as u32, outputs as u32], arguments)?;
         let read = |device: &mut dyn Device, buffer, words: u64| -> Result<Vec<u64>, DeviceError> {
@@ -239,21 +243,23 @@ fn part(totals: &[u64], (sums, blocks): (&[u64], usize), lists: &[u64]) -> Part 
     }
 }
 
-fn double(value: f64) -> Argument {
-    Argument::Bytes(value.to_le_bytes().to_vec())
-}
-
 /// What the steps of a format are made of.
 fn steps(format: Format) -> [Argument; 5] {
     if !format.is_float() {
-        return [Argument::u32(0), double(0.0), double(0.0), double(0.0), double(0.0)];
+        return [
+            Argument::u32(0),
+            Argument::f64(0.0),
+            Argument::f64(0.0),
+            Argument::f64(0.0),
+            Argument::f64(0.0),
+        ];
     }
     [
         Argument::u32(1),
-        double(format.min_normal()),
-        double(format.max_finite()),
-        double(format.unit_roundoff()),
-        double(format.min_subnormal()),
+        Argument::f64(format.min_normal()),
+        Argument::f64(format.max_finite()),
+        Argument::f64(format.unit_roundoff()),
+        Argument::f64(format.min_subnormal()),
     ]
 }
 

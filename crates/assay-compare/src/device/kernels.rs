@@ -416,12 +416,11 @@ impl Scratch {
 }
 
 fn rule_arguments(rules: &Rules) -> [Argument; 11] {
-    let double = |value: f64| Argument::Bytes(value.to_le_bytes().to_vec());
     let (tolerance, bounds) = (&rules.tolerance, Bounds::new(rules));
     [
-        double(tolerance.atol),
-        double(tolerance.rtol),
-        double(tolerance.zero_atol),
+        Argument::f64(tolerance.atol),
+        Argument::f64(tolerance.rtol),
+        Argument::f64(tolerance.zero_atol),
         Argument::u64(tolerance.max_ulp),
         Argument::u32(u32::from(rules.equal_nan)),
         Argument::f32(bounds.low_atol),

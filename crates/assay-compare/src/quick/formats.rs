@@ -52,8 +52,7 @@ pub(super) struct F32;
 pub(super) struct Tf32;
 pub(super) struct F16;
 pub(super) struct Bf16;
-pub(super) struct I16;
-pub(super) struct U16;
+pub(super) struct Int16<const SIGNED: bool>;
 
 /// A format of at most 8 bits, whose elements were looked up in its [`crate::table`].
 pub(super) struct Small;
@@ -152,31 +151,24 @@ impl Narrow for Bf16 {
     }
 }
 
-impl Narrow for I16 {
-    type Word = [u8; 2];
-
+impl<const SIGNED: bool> Int16<SIGNED> {
     #[inline(always)]
-    fn value(word: [u8; 2]) -> f32 {
-        f32::from(i16::from_le_bytes(word))
-    }
-
-    #[inline(always)]
-    fn code(word: [u8; 2]) -> i32 {
-        i32::from(i16::from_le_bytes(word))
+    fn integer(word: [u8; 2]) -> i32 {
+        if SIGNED { i16::from_le_bytes(word).into() } else { u16::from_le_bytes(word).into() }
     }
 }
 
-impl Narrow for U16 {
+impl<const SIGNED: bool> Narrow for Int16<SIGNED> {
     type Word = [u8; 2];
 
     #[inline(always)]
     fn value(word: [u8; 2]) -> f32 {
-        f32::from(u16::from_le_bytes(word))
+        Self::integer(word) as f32
     }
 
     #[inline(always)]
     fn code(word: [u8; 2]) -> i32 {
-        i32::from(u16::from_le_bytes(word))
+        Self::integer(word)
     }
 }
 

@@ -23,8 +23,7 @@ pub(super) trait Wide {
 }
 
 pub(super) struct F64;
-pub(super) struct I32;
-pub(super) struct U32;
+pub(super) struct Int32<const SIGNED: bool>;
 
 impl Wide for F64 {
     type Word = [u8; 8];
@@ -47,36 +46,20 @@ impl Wide for F64 {
     }
 }
 
-impl Wide for I32 {
+impl<const SIGNED: bool> Wide for Int32<SIGNED> {
     type Word = [u8; 4];
 
     #[inline(always)]
     fn value(word: [u8; 4]) -> f64 {
-        f64::from(i32::from_le_bytes(word))
+        if SIGNED { i32::from_le_bytes(word).into() } else { u32::from_le_bytes(word).into() }
     }
 
     #[inline(always)]
     fn up(one: [u8; 4], other: [u8; 4]) -> (i64, i64) {
-        (i64::from(i32::from_le_bytes(other)) - i64::from(i32::from_le_bytes(one)), 0)
-    }
-
-    #[inline(always)]
-    fn steps(one: [u8; 4], other: [u8; 4]) -> u64 {
-        Self::up(one, other).0.unsigned_abs()
-    }
-}
-
-impl Wide for U32 {
-    type Word = [u8; 4];
-
-    #[inline(always)]
-    fn value(word: [u8; 4]) -> f64 {
-        f64::from(u32::from_le_bytes(word))
-    }
-
-    #[inline(always)]
-    fn up(one: [u8; 4], other: [u8; 4]) -> (i64, i64) {
-        (i64::from(u32::from_le_bytes(other)) - i64::from(u32::from_le_bytes(one)), 0)
+        let integer = |word: [u8; 4]| -> i64 {
+            if SIGNED { i32::from_le_bytes(word).into() } else { u32::from_le_bytes(word).into() }
+        };
+        (integer(other) - integer(one), 0)
     }
 
     #[inline(always)]
