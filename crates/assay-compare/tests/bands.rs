@@ -74,14 +74,14 @@ fn an_order_that_wanders_far_passes_among_many_sums_though_a_normal_error_would_
         let sums: Vec<f32> = floats(&inputs[0]).chunks(TERMS).map(in_order).collect();
         Tensor::from_f32(&[MANY], &sums).map_err(|error| error.to_string())
     };
-    let options = BandOptions::default();
+    let options = BandOptions { seed: 3, ..BandOptions::default() };
     let bands = Bands::measure(&mut reference, &inputs, &Shuffle::last_dim(), &options).unwrap();
     let comparison = bands.judge(&bands.plain().view(), &Options::default()).unwrap();
     assert_eq!(comparison.outcome, Outcome::Pass, "{:?}", comparison.findings);
     let band = comparison.band.unwrap();
-    // Of as many shuffles and elements Student's t alone says 7.6.
+    // Of as many shuffles and elements Student's t alone says 7.696.
     let deviations = band.z * band.max_bands.unwrap().0;
-    assert!(band.z > 16.0 && deviations > 7.6, "{} of {}", deviations, band.z);
+    assert!(band.z > 16.0 && deviations > 7.7, "{} of {}", deviations, band.z);
 }
 
 #[test]
